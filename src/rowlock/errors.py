@@ -1,0 +1,116 @@
+"""Everything Rowlock raises on purpose.
+
+    RowlockError
+    ├── NotConfigured        no database was named, or its address makes no sense
+    ├── SchemaMissing        the database has no Rowlock schema, or one this version cannot use
+    ├── EmbeddedError        the embedded PostgreSQL cannot be found, made or started
+    ├── TaskError            a task is declared wrongly: name taken, not importable, bad option
+    │   └── UnknownTask      no task of that name is registered in this process
+    ├── InvalidArguments     the arguments do not fit the task, or would not survive the trip (also a TypeError)
+    │   └── PayloadTooLarge  they fit, but their JSON is over the limit
+    ├── InvalidOption        a value given to using(…), a policy or a worker is out of range (also a ValueError)
+    ├── WrongConnection      connection= is of a kind, or in a state, that cannot carry the job
+    ├── KeyTaken             the key belongs to a live job of another task
+    └── LeaseLost            this attempt no longer owns its job
+
+    Interruption (BaseException)   raised by a handler to end its attempt in another way than return or error
+    ├── Snooze               run again later; no attempt is spent
+    ├── RetryAfter           run again later; an attempt is spent
+    └── Cancel               end the job as cancelled
+
+Interruptions derive from BaseException so that a handler's own ``except Exception`` cannot swallow them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+
+class RowlockError(Exception):
+    """The root of every error Rowlock raises on purpose."""
+
+
+class NotConfigured(RowlockError):
+    """No database was named, or its address makes no sense."""
+
+
+class SchemaMissing(RowlockError):
+    """The database has no Rowlock schema, or one that this version cannot use."""
+
+
+class EmbeddedError(RowlockError):
+    """The embedded PostgreSQL cannot be found, made or started."""
+
+
+class TaskError(RowlockError):
+    """A task is declared wrongly."""
+
+
+class UnknownTask(TaskError):
+    """No task of that name is registered in this process."""
+
+
+class InvalidArguments(RowlockError, TypeError):
+    """The arguments do not fit the task, or would not reach its handler unchanged.
+
+    ``path`` is where in the arguments the fault lies, as a JSON path: ``$.order.lines[3]``.
+    """
+
+    def __init__(self, message: str, *, path: str = "$") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class PayloadTooLarge(InvalidArguments):
+    """The JSON of the arguments is over the limit."""
+
+
+class InvalidOption(RowlockError, ValueError):
+    """A value given to ``using(…)``, to a policy or to a worker is out of range."""
+
+
+class WrongConnection(RowlockError):
+    """``connection=`` is of a kind, or in a state, that cannot carry the job."""
+
+
+class KeyTaken(RowlockError):
+    """The key belongs to a live job of another task."""
+
+
+class LeaseLost(RowlockError):
+    """This attempt no longer owns its job; nothing it writes will be accepted."""
+
+
+class Interruption(BaseException):
+    """What a handler raises to end its attempt in another way than return or error."""
+
+
+class Snooze(Interruption):
+    """Run this job again after ``delay``; no attempt is spent."""
+
+    def __init__(self, delay: timedelta) -> None:
+        super().__init__(delay)
+        self.delay = _checked(delay)
+
+
+class RetryAfter(Interruption):
+    """Run this job again after ``delay``, whatever its retry policy says; an attempt is spent."""
+
+    def __init__(self, delay: timedelta, reason: str = "") -> None:
+        super().__init__(delay, reason)
+        self.delay = _checked(delay)
+        self.reason = reason
+
+
+class Cancel(Interruption):
+    """End this job as cancelled, with ``reason``."""
+
+    def __init__(self, reason: str = "cancelled by its handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _checked(delay: timedelta) -> timedelta:
+    if not isinstance(delay, timedelta):
+        raise InvalidOption(f"delay must be a timedelta, not {type(delay).__name__}; write timedelta(seconds=…)")
+    return max(delay, timedelta(0))

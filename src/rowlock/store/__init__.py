@@ -1,0 +1,1 @@
+"""What we say to PostgreSQL: statements as values."""

@@ -1,0 +1,33 @@
+"""Statements about queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import NamedTuple
+
+from rowlock.store.query import Query, Row, array, first
+
+
+class QueueSettings(NamedTuple):
+    """What an operator has set for a queue; None is not set."""
+
+    name: str
+    keep_succeeded: timedelta | None
+    keep_failed: timedelta | None
+    keep_cancelled: timedelta | None
+
+
+def settings() -> Query[QueueSettings]:
+    """Every queue that has settings."""
+    return Query("queue_settings", {}, _settings)
+
+
+def channels(queues: Iterable[str]) -> Query[str]:
+    """The notification channels of these queues."""
+    return Query("queue_channels", {"queues": array(queues)}, first)
+
+
+def _settings(row: Row) -> QueueSettings:
+    name, *keeps = row
+    return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))

@@ -1,0 +1,34 @@
+-- Claim due jobs, lane by lane: a lane is one queue and one priority, and :lanes come in the order in which to look.
+-- Each lane is an exact range scan that starts at its floor, where this process's last claim there ended, so neither delayed
+-- jobs of a higher priority nor dead rows under a held snapshot are walked (36k/s fell to 5.8k/s after 200,000 jobs).
+-- Materialized, and found again by `= any(array(…))`: joined to jobs, a stale plan took 2.5 s for 100 rows; as an IN
+-- subquery it may be run again and lock more than the limit.
+-- The commit does not wait for the disk: a claim lost in a crash is a job that is ready again. set_config must stand where
+-- it is read; in a CTE that nothing reads it silently does nothing.
+with picked as materialized (
+    select due.id
+    from unnest(
+        :queues::text[], :priorities::smallint[], :floor_run_ats::timestamptz[], :floor_ids::uuid[]
+    ) as lane (queue, priority, run_at, id)
+    cross join lateral (
+        select job.id
+        from rowlock.jobs as job
+        where job.state = 'ready'
+            and job.queue = lane.queue
+            and job.priority = lane.priority
+            and job.run_at <= rowlock.now()
+            and (job.run_at, job.id) > (lane.run_at, lane.id)
+        order by job.run_at, job.id
+        limit :limit::integer
+        for update skip locked
+    ) as due
+    where exists (select from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now())
+    limit :limit::integer
+)
+update rowlock.jobs
+set state = 'running', token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now()
+where id = any(array(select id from picked))
+returning
+    id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
+    expires_at <= rowlock.now() as expired, key, tags,
+    set_config('synchronous_commit', 'off', true);

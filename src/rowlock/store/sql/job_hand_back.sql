@@ -1,0 +1,17 @@
+-- Give back the jobs that this worker holds without knowing of them, at once and at no cost: all of them when it stops; after
+-- a broken connection, those whose claim was committed but never answered.
+with mine as materialized (
+    select id, queue
+    from rowlock.jobs
+    where state = 'running' and worker = :worker::uuid and id <> all(:known::uuid[])
+    order by id
+    for update skip locked
+),
+returned as (
+    update rowlock.jobs set state = 'ready', token = null where id = any(array(select id from mine))
+),
+woken as materialized (
+    select pg_notify(rowlock.channel(queue), 'below')
+    from (select distinct queue from rowlock.parked where queue = any(array(select mine.queue from mine))) as sleeping
+)
+select id, (select count(*) from woken) as woken from mine;

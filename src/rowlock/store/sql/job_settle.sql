@@ -1,0 +1,41 @@
+-- End attempts for good: each job leaves jobs for history, and its key is free.
+-- Every row is looked up by the id and the token of one attempt together: a stale attempt finds nothing, whatever other
+-- tokens travel in the same batch. The lateral look-up can only be a nested loop over the primary key, so no plan made for
+-- an empty table can turn it into n². Rows come in id order, so two settlers cannot deadlock; a row that someone else has
+-- locked is skipped, so one user's open transaction cannot hold up the other jobs of the batch.
+with mine as materialized (
+    select job.*, attempt.outcome, attempt.result, attempt.why, attempt.failure, attempt.keep
+    from unnest(
+        :ids::uuid[], :tokens::uuid[], :outcomes::text[], :results::text[],
+        :reasons::text[], :failures::text[], :keeps::interval[]
+    ) as attempt (id, token, outcome, result, why, failure, keep)
+    cross join lateral (
+        select job.*
+        from rowlock.jobs as job
+        where job.id = attempt.id and job.token = attempt.token
+        for update skip locked
+    ) as job
+),
+gone as (
+    delete from rowlock.jobs where id = any(array(select id from mine))
+),
+freed as (
+    delete from rowlock.keys
+    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+),
+kept as (
+    insert into rowlock.history (
+        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+        expires_on, worker, args, result, key, tags, reason, errors
+    )
+    select
+        id, queue, task, outcome, priority,
+        failures + (failure is not null)::integer,
+        crashes, claims, attempts, run_at, created_at, started_at, rowlock.now(),
+        ((rowlock.now() + keep) at time zone 'UTC')::date,
+        worker, args, result::json, key, tags, why,
+        rowlock.add_error(errors, failure, claims, worker, started_at)
+    from mine
+    where keep is not null
+)
+select token from mine;

@@ -1,0 +1,23 @@
+-- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
+-- other code may have refused them. A job that this very code refused is left alone.
+with picked as materialized (
+    select job.id
+    from rowlock.jobs as job
+    where job.state = 'waiting'
+        and job.waits_for = 'code'
+        and job.task = any(:tasks::text[])
+        and job.queue = any(:queues::text[])
+        and (job.reason like 'unknown task%' or job.started_at < (
+            select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
+        ))
+    limit :limit::integer
+    for update skip locked
+)
+update rowlock.jobs
+set state = 'running', waits_for = null, reason = null,
+    token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now()
+where id = any(array(select id from picked))
+returning
+    id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
+    expires_at <= rowlock.now() as expired, key, tags,
+    set_config('synchronous_commit', 'off', true);

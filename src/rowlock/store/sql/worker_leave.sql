@@ -1,0 +1,5 @@
+-- Take this worker off the books.
+with unparked as (
+    delete from rowlock.parked where worker = :worker::uuid
+)
+delete from rowlock.workers where id = :worker::uuid;
