@@ -1,0 +1,239 @@
+"""Rowlock, the app: what users hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, timedelta
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, overload
+from uuid import UUID
+
+from rowlock.db.address import find_address
+from rowlock.db.database import Database
+from rowlock.db.group import GroupCommit
+from rowlock.errors import InvalidOption, RowlockError, TaskError, UnknownTask
+from rowlock.jobs import Job
+from rowlock.model.ids import new_ids
+from rowlock.model.names import check_schema
+from rowlock.model.payload import encode_untyped
+from rowlock.model.retry import Retry
+from rowlock.model.row import NewJob
+from rowlock.model.spec import DEFAULT_QUEUE, Keep, Options, TaskSpec
+from rowlock.store import jobs as job_store
+from rowlock.store.intervals import interval
+from rowlock.store.query import DEFAULT_SCHEMA, array
+from rowlock.tasks import Call, Task, TaskDecorator, Tasks
+from rowlock.worker.worker import Worker
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Rowlock:
+    """An app: its tasks and its database.
+
+    The database is `url`, else $ROWLOCK_URL, else $DATABASE_URL; `embedded` is the folder of a private server instead.
+    `imports` are the modules that a worker loads to know the tasks. Making an app does no I/O.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        embedded: str | Path | None = None,
+        schema: str = DEFAULT_SCHEMA,
+        imports: Sequence[str] = (),
+        keep: Keep | None = None,
+    ) -> None:
+        if url is not None and embedded is not None:
+            raise InvalidOption("give url= or embedded=, not both")
+        self.imports = tuple(imports)
+        self.keep = keep or Keep()
+        self.tasks = Tasks()
+        self.database = Database(lambda: find_address(url, embedded), check_schema(schema))
+        self._group = GroupCommit(self.database)
+
+    # Declaring tasks
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R]) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        retry: Retry | None = None,
+        timeout: timedelta | None = None,
+        aliases: Sequence[str] = (),
+        keep: Keep | None = None,
+        history: bool = True,
+    ) -> TaskDecorator: ...
+
+    def task(self, function: Any = None, **options: Any) -> Any:
+        """Declare a task: `@app.task` or `@app.task(queue="mail", retry=Retry(attempts=5))`."""
+
+        def declare(function: Callable[..., Any]) -> Task[..., Any]:
+            task: Task[..., Any] = self.tasks.task(**options)(function)
+            task.app = self
+            return task
+
+        return declare if function is None else declare(function)
+
+    def include(self, tasks: Tasks) -> None:
+        """Take in tasks that were collected without an app."""
+        for task in tasks:
+            if task.app not in (None, self):
+                raise TaskError(f"task {task.name!r} is already in another app")
+            self.tasks.add(task)
+            task.app = self
+
+    # Enqueuing
+
+    def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue by name, for code that cannot import the task; arguments by name unless this process knows it."""
+        return self.enqueue_call(self.call(name, args, kwargs))
+
+    async def aenqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue by name, for code that cannot import the task; arguments by name unless this process knows it."""
+        return await self.aenqueue_call(self.call(name, args, kwargs))
+
+    def call(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Call[Any]:
+        """A call by the task's name."""
+        task = self.tasks.get(name)
+        if task is not None:
+            return task.bind(*args, **(kwargs or {}))
+        if args:
+            raise UnknownTask(f"task {name!r} is not known here, so its arguments need names: app.enqueue({name!r}, x=…)")
+        return Call(self._stranger(name), encode_untyped(kwargs or {}), Options())
+
+    def _stranger(self, name: str) -> Task[..., Any]:
+        """A task of which only the name is known."""
+
+        def unknown(**_kwargs: Any) -> None:
+            raise UnknownTask(f"task {name!r} is not known in this process")
+
+        task: Task[..., Any] = Task(unknown, TaskSpec(name=name))
+        task.app = self
+        return task
+
+    def enqueue_call(self, call: Call[R]) -> Job[R]:
+        """Enqueue one call."""
+        return self.enqueue_many([call])[0]
+
+    async def aenqueue_call(self, call: Call[R]) -> Job[R]:
+        """Enqueue one call; concurrent calls without a connection or a key share a commit."""
+        if call.options.connection is not None or call.options.key is not None:
+            return (await self.aenqueue_many([call]))[0]
+        job = _new_jobs([call])[0]
+        await self._group.enqueue(job)
+        return Job(UUID(job.id), job.task, job.queue)
+
+    def enqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
+        """Enqueue many calls, all or none; 100,000 at once are fine."""
+        jobs, connection = self._prepared(calls, connection)
+        if connection is None:
+            _refuse_in_loop()
+        existing = self.database.converse(
+            lambda resend: job_store.enqueue_all(jobs, resend=resend),
+            connection=connection,
+            atomic=len(jobs) > job_store.CHUNK,
+        )
+        return _handles(jobs, existing)
+
+    async def aenqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
+        """Enqueue many calls, all or none; 100,000 at once are fine."""
+        jobs, connection = self._prepared(calls, connection)
+        existing = await self.database.aconverse(
+            lambda resend: job_store.enqueue_all(jobs, resend=resend),
+            connection=connection,
+            atomic=len(jobs) > job_store.CHUNK,
+        )
+        return _handles(jobs, existing)
+
+    def _prepared(self, calls: Iterable[Call[R]], connection: object | None) -> tuple[list[NewJob], object | None]:
+        calls = list(calls)
+        connections = {id(call.options.connection): call.options.connection for call in calls}
+        if connection is not None:
+            connections[id(connection)] = connection
+        connections.pop(id(None), None)
+        if len(connections) > 1:
+            raise InvalidOption("these calls name different connections; give one to enqueue_many(connection=…)")
+        return _new_jobs(calls), next(iter(connections.values()), None)
+
+    # Living
+
+    def migrate(self) -> list[str]:
+        """Bring the database's schema up to date; answers the names of the migrations applied."""
+        return [f"{migration.version:04d}_{migration.name}" for migration in self.database.migrate()]
+
+    async def amigrate(self) -> list[str]:
+        """Bring the database's schema up to date; answers the names of the migrations applied."""
+        return await asyncio.to_thread(self.migrate)
+
+    def worker(self, **options: Any) -> Worker:
+        """A worker of this app's jobs, for `async with app.worker(queues=["mail"], slots=100):`."""
+        for module in self.imports:
+            import_module(module)
+        return Worker(handlers=self.tasks.handlers(), database=self.database, keep=self.keep, **options)
+
+    def close(self) -> None:
+        """Close the connections of sync callers."""
+        self.database.close()
+
+    async def aclose(self) -> None:
+        """Close this app's idle connections."""
+        await self.database.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
+    return [_new_job(call, job_id) for call, job_id in zip(calls, new_ids(len(calls)), strict=True)]
+
+
+def _new_job(call: Call[Any], job_id: str) -> NewJob:
+    spec, options = call.task.spec, call.options
+    return NewJob(
+        id=job_id,
+        queue=options.queue or spec.queue,
+        task=spec.name,
+        args=call.args,
+        priority=spec.priority if options.priority is None else options.priority,
+        attempts=options.attempts or spec.retry.attempts,
+        run_at=None if options.run_at is None else options.run_at.astimezone(UTC).isoformat(),
+        delay=None if options.delay is None else interval(options.delay),
+        lifetime=None if options.expires is None else interval(options.expires),
+        tags=array(options.tags) if options.tags else None,
+        key=options.key,
+    )
+
+
+def _handles(jobs: Sequence[NewJob], existing: Mapping[str, str]) -> list[Job[Any]]:
+    return [Job(UUID(existing.get(job.id, job.id)), job.task, job.queue, job.id not in existing) for job in jobs]
+
+
+def _refuse_in_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RowlockError("enqueue would block the running event loop; use `await task.aenqueue(…)`")

@@ -1,0 +1,67 @@
+"""Which database: from the constructor, else $ROWLOCK_URL, else $DATABASE_URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowlock.errors import NotConfigured
+
+_SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)
+_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*@|(password=)\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A libpq connection string, or the folder of an embedded server; `source` is where it was said."""
+
+    source: str
+    conninfo: str | None = None
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        return f"embedded:{self.folder}" if self.folder else redacted(self.conninfo or "")
+
+
+def find_address(url: str | None, embedded: str | Path | None, environment: Mapping[str, str] = os.environ) -> Address:
+    """The database to use; NotConfigured when none is named or its address makes no sense."""
+    if embedded is not None:
+        return Address("embedded=", folder=Path(embedded))
+    named = {
+        "url=": url,
+        "$ROWLOCK_URL": environment.get("ROWLOCK_URL"),
+        "$DATABASE_URL": environment.get("DATABASE_URL"),
+    }
+    for source, value in named.items():
+        if value:
+            return _parsed(value, source)
+    raise NotConfigured(
+        "no database named; pass Rowlock(url=…), set $ROWLOCK_URL or $DATABASE_URL to postgresql://USER@HOST/NAME, "
+        "or use embedded:FOLDER for a private server"
+    )
+
+
+def redacted(conninfo: str) -> str:
+    """A connection string that may be shown."""
+    return _SECRET.sub(lambda match: f"{match[1]}***@" if match[1] else f"{match[2]}***", conninfo)
+
+
+def _parsed(value: str, source: str) -> Address:
+    match = _SCHEME.match(value)
+    if match is None:
+        if "=" in value:  # libpq's key=value form
+            return Address(source, conninfo=value)
+        raise NotConfigured(f"{source} {redacted(value)!r} is no database address; write postgresql://USER@HOST/NAME")
+    scheme = match["scheme"].lower()
+    if scheme == "embedded":
+        folder = value.partition(":")[2]
+        if not folder:
+            raise NotConfigured(f"{source} names no folder; write embedded:FOLDER")
+        return Address(source, folder=Path(folder))
+    if scheme in {"postgresql", "postgres"}:
+        # postgresql+psycopg:// and the like are SQLAlchemy's names for the same address.
+        return Address(source, conninfo="postgresql:" + value[match.end() :])
+    raise NotConfigured(f"{source} is a {scheme} address; Rowlock runs on PostgreSQL: write postgresql://USER@HOST/NAME")

@@ -1,0 +1,1 @@
+"""The caller's connection: jobs join its transaction."""

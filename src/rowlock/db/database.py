@@ -1,0 +1,115 @@
+"""The database as the app sees it: queries and conversations in, answers out, on our connections or on the caller's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TypeVar
+
+import psycopg
+
+from rowlock.db import migrate
+from rowlock.db.address import Address
+from rowlock.db.borrowed import psycopg as borrowed
+from rowlock.db.embedded import embedded
+from rowlock.db.pool import AsyncPool, Pool
+from rowlock.db.session import aconverse, broken, connect, converse
+from rowlock.store.query import Conversation
+from rowlock.store.schema import Migration
+
+T = TypeVar("T")
+
+
+class Database:
+    """One database and schema; opens nothing before its first use."""
+
+    def __init__(self, find_address: Callable[[], Address], schema: str) -> None:
+        self.schema = schema
+        self._find_address = find_address
+        self._address: Address | None = None
+        self._conninfo: str | None = None
+        self._starting = threading.Lock()
+        self._pool = Pool(self.conninfo, "rowlock")
+        self._apool = AsyncPool(self.conninfo, "rowlock")
+
+    @property
+    def address(self) -> Address:
+        """Where it is; NotConfigured if nobody said."""
+        if self._address is None:
+            self._address = self._find_address()
+        return self._address
+
+    def conninfo(self) -> str:
+        """The connection string; starts the embedded server, and migrates it, if that is what was asked for."""
+        with self._starting:
+            if self._conninfo is None:
+                folder = self.address.folder
+                if folder is None:
+                    self._conninfo = self.address.conninfo or ""
+                else:
+                    server = embedded(folder)
+                    with connect(server.url, name="rowlock migrate") as connection:
+                        migrate.migrate(connection, self.schema)
+                    self._conninfo = server.url
+            return self._conninfo
+
+    def migrate(self) -> list[Migration]:
+        """Apply the missing migrations; answers those applied."""
+        with connect(self.conninfo(), name="rowlock migrate") as connection:
+            return migrate.migrate(connection, self.schema)
+
+    def pending_sql(self) -> str:
+        """The SQL that `migrate` would run."""
+        with connect(self.conninfo(), name="rowlock migrate") as connection:
+            missing = migrate.pending(connection, self.schema)
+        return migrate.script(missing, self.schema) if missing else ""
+
+    def converse(
+        self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+    ) -> T:
+        """Hold a conversation: on the caller's connection as it stands, else on one of ours, in a transaction if `atomic`.
+
+        `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and the
+        conversation is held once more on a new one.
+        """
+        if connection is not None:
+            return borrowed.converse(connection, begin(False), self.schema)
+        try:
+            return self._converse(begin(False), atomic=atomic)
+        except psycopg.OperationalError as error:
+            if not broken(error):
+                raise
+            self._pool.close()
+            return self._converse(begin(True), atomic=True)
+
+    def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
+        with self._pool.connection() as connection, connection.transaction() if atomic else nullcontext():
+            return converse(connection, conversation, self.schema)
+
+    async def aconverse(
+        self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+    ) -> T:
+        """As `converse`, for async callers."""
+        if connection is not None:
+            return await borrowed.aconverse(connection, begin(False), self.schema)
+        try:
+            return await self._aconverse(begin(False), atomic=atomic)
+        except psycopg.OperationalError as error:
+            if not broken(error):
+                raise
+            await self._apool.close()
+            return await self._aconverse(begin(True), atomic=True)
+
+    async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
+        async with self._apool.connection() as connection, connection.transaction() if atomic else nullcontext():
+            return await aconverse(connection, conversation, self.schema)
+
+    def close(self) -> None:
+        """Close the connections of sync callers."""
+        self._pool.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of this loop's async callers, and of sync ones."""
+        await self._apool.close()
+        self._pool.close()

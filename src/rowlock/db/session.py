@@ -1,0 +1,146 @@
+"""One connection of ours: how it is opened, and how a query runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.adapt import AdaptersMap
+from psycopg.rows import TupleRow
+from psycopg.types.string import TextLoader
+
+from rowlock.store.query import Conversation, Query, statement
+
+T = TypeVar("T")
+
+Connection = psycopg.Connection[TupleRow]
+AsyncConnection = psycopg.AsyncConnection[TupleRow]
+
+# What the engine needs of a session, whatever the role's or the database's defaults are.
+# - Statistics of a queue are always wrong: plans are made anew, for the arrays at hand, and never scan a whole table.
+# - The statements' decisions are argued for READ COMMITTED.
+# - Every name in our SQL is qualified; nothing of the caller's search_path can stand in front of pg_catalog.
+_SETTINGS = {
+    "enable_seqscan": "off",
+    "plan_cache_mode": "force_custom_plan",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+    "search_path": "pg_catalog",
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+}
+_CONFIGURE = "select " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items())
+
+_CONNECT: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": 0,
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+def connect(conninfo: str, *, name: str) -> Connection:
+    """Open a session of ours; `name` is what pg_stat_activity shows."""
+    connection = psycopg.connect(conninfo, application_name=name, **_CONNECT)
+    connection.execute(_CONFIGURE)
+    read_as_text(connection.adapters)
+    return connection
+
+
+async def aconnect(conninfo: str, *, name: str) -> AsyncConnection:
+    """Open a session of ours; `name` is what pg_stat_activity shows."""
+    connection = await psycopg.AsyncConnection.connect(conninfo, application_name=name, **_CONNECT)
+    await connection.execute(_CONFIGURE)
+    read_as_text(connection.adapters)
+    return connection
+
+
+def read_as_text(adapters: AdaptersMap) -> None:
+    """Leave ids, JSON and times as the text they came as: the hot path never looks inside."""
+    for kind in ("uuid", "json", "timestamptz"):
+        adapters.register_loader(kind, TextLoader)
+
+
+def run(connection: Connection, query: Query[T], schema: str) -> list[T]:
+    """Run one query."""
+    cursor = connection.execute(statement(query.name, schema), query.params)
+    return [query.read(row) for row in cursor.fetchall()] if cursor.description else []
+
+
+async def arun(connection: AsyncConnection, query: Query[T], schema: str) -> list[T]:
+    """Run one query."""
+    cursor = await connection.execute(statement(query.name, schema), query.params)
+    return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
+
+
+class Steady:
+    """One sync connection that is opened again after it breaks."""
+
+    def __init__(self, conninfo: str, schema: str, *, name: str) -> None:
+        self.schema = schema
+        self._conninfo = conninfo
+        self._name = name
+        self._connection: Connection | None = None
+
+    def open(self) -> Connection:
+        """The open connection."""
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            self._connection = connect(self._conninfo, name=self._name)
+        return self._connection
+
+    def run(self, query: Query[T]) -> list[T]:
+        """Run one query."""
+        return run(self.open(), query, self.schema)
+
+    @contextmanager
+    def sweep(self, chore: str) -> Iterator[bool]:
+        """A transaction under a lock that only one session holds at a time; False when another has it."""
+        connection = self.open()
+        with connection.transaction():
+            cursor = connection.execute(
+                "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]
+            )
+            row = cursor.fetchone()
+            yield bool(row and row[0])
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def converse(connection: Connection, conversation: Conversation[T], schema: str) -> T:
+    """Run a conversation's queries one after the other, on whatever transaction is open."""
+    try:
+        query = next(conversation)
+        while True:
+            query = conversation.send(run(connection, query, schema))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+async def aconverse(connection: AsyncConnection, conversation: Conversation[T], schema: str) -> T:
+    """Run a conversation's queries one after the other, on whatever transaction is open."""
+    try:
+        query = next(conversation)
+        while True:
+            query = conversation.send(await arun(connection, query, schema))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+def broken(error: psycopg.Error) -> bool:
+    """Whether an error means that the connection is gone: sent by a dying server, or never sent at all."""
+    state = error.sqlstate
+    return state is None or state.startswith(("08", "57P"))

@@ -1,0 +1,55 @@
+"""Ids: UUIDv7 made by the client, so that an enqueue whose reply was lost can be sent again."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+# After the version and variant bits, 74 bits are ours: a fresh random start each millisecond, then counted up, so that ids
+# of one process are strictly increasing. The top bit of the start is left clear as room for the count.
+_RANDOM_BITS = 74
+_START_MASK = (1 << (_RANDOM_BITS - 1)) - 1
+_RAND_B_BITS = 62
+_RAND_B_MASK = (1 << _RAND_B_BITS) - 1
+
+
+class _Clock:
+    """The last id made, guarded by a lock; forgotten in a forked child, which would otherwise repeat its parent's ids."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.millisecond = 0
+        self.tail = 0
+
+    def take(self, count: int) -> tuple[int, int]:
+        """Reserve `count` consecutive tails; returns the millisecond and the first tail."""
+        with self.lock:
+            now = time.time_ns() // 1_000_000
+            if now > self.millisecond:
+                self.millisecond = now
+                self.tail = int.from_bytes(os.urandom(10), "big") & _START_MASK
+            start = self.tail
+            self.tail += count
+            return self.millisecond, start
+
+
+_clock = _Clock()
+os.register_at_fork(after_in_child=_clock.__init__)  # type: ignore[misc]  # a fresh lock and no memory
+
+
+def new_id() -> str:
+    """A new id, larger than every id this process made before."""
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> list[str]:
+    """`count` new ids in increasing order."""
+    millisecond, start = _clock.take(count)
+    return [_text(millisecond, tail) for tail in range(start, start + count)]
+
+
+def _text(millisecond: int, tail: int) -> str:
+    high = f"{(millisecond << 16) | 0x7000 | (tail >> _RAND_B_BITS):016x}"
+    low = f"{(1 << 63) | (tail & _RAND_B_MASK):016x}"
+    return f"{high[:8]}-{high[8:12]}-{high[12:]}-{low[:4]}-{low[4:]}"

@@ -1,0 +1,53 @@
+"""How an attempt ended: a closed set of values, matched exhaustively where it is written down."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+
+class Succeeded(NamedTuple):
+    """The handler returned; `result` is JSON, or None for nothing to keep."""
+
+    result: str | None
+
+
+class Failed(NamedTuple):
+    """The job has failed for good, because of `reason`: exhausted, refused, result."""
+
+    failure: str
+    reason: str
+
+
+class Cancelled(NamedTuple):
+    """The job ends as cancelled."""
+
+    reason: str
+
+
+class Retried(NamedTuple):
+    """The attempt failed and is spent; the job runs again after `delay`."""
+
+    failure: str
+    delay: timedelta
+
+
+class Snoozed(NamedTuple):
+    """The handler asked to run later; nothing is spent."""
+
+    delay: timedelta
+
+
+class HandedBack(NamedTuple):
+    """The worker could not keep the job; it is ready again where it stood."""
+
+
+class Blocked(NamedTuple):
+    """This worker's code does not fit the job, which waits, visible, until other code takes it up."""
+
+    reason: str
+
+
+Ended = Succeeded | Failed | Cancelled
+Returned = Retried | Snoozed | HandedBack | Blocked
+Outcome = Ended | Returned

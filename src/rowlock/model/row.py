@@ -1,0 +1,52 @@
+"""Rows as the engine passes them around."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Claimed(NamedTuple):
+    """A job that this worker holds. Ids, tokens, times and JSON stay text: nothing on the hot path looks inside."""
+
+    id: str
+    token: str
+    task: str
+    args: str
+    queue: str
+    priority: int
+    run_at: str
+    failures: int
+    crashes: int
+    claims: int
+    attempts: int
+    expired: bool | None
+    key: str | None
+    tags: list[str] | None
+
+
+class NewJob(NamedTuple):
+    """A job to insert. `delay` and `lifetime` are intervals, because instants are the database's to make."""
+
+    id: str
+    queue: str
+    task: str
+    args: str
+    priority: int
+    attempts: int
+    run_at: str | None = None
+    delay: str | None = None
+    lifetime: str | None = None
+    tags: str | None = None
+    key: str | None = None
+
+
+class Rescued(NamedTuple):
+    """A job taken back from a worker that died."""
+
+    id: str
+    task: str
+    queue: str
+    worker: str
+    owner: str
+    crashes: int
+    poison: bool

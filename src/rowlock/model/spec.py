@@ -1,0 +1,97 @@
+"""A task's facts: what the decorator says, and what one call changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rowlock.errors import InvalidOption
+from rowlock.model.names import check_attempts, check_key, check_priority, check_queue, check_run_at, check_tags
+from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
+from rowlock.model.retry import Retry
+
+DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long history keeps ended jobs, by how they ended."""
+
+    succeeded: timedelta = timedelta(days=1)
+    failed: timedelta = timedelta(days=30)
+    cancelled: timedelta = timedelta(days=7)
+
+    def __post_init__(self) -> None:
+        for name in ("succeeded", "failed", "cancelled"):
+            value = getattr(self, name)
+            if not isinstance(value, timedelta) or value < timedelta(0):
+                raise InvalidOption(f"Keep({name}={value!r}) must be a timedelta of zero or more")
+
+    def after(self, outcome: Ended) -> timedelta:
+        """How long to keep a job that ended so."""
+        match outcome:
+            case Succeeded():
+                return self.succeeded
+            case Failed():
+                return self.failed
+            case Cancelled():
+                return self.cancelled
+
+    @property
+    def longest(self) -> timedelta:
+        """The longest of the three."""
+        return max(self.succeeded, self.failed, self.cancelled)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What is fixed when a task is declared."""
+
+    name: str
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    retry: Retry = field(default_factory=Retry)
+    timeout: timedelta | None = None
+    aliases: tuple[str, ...] = ()
+    keep: Keep | None = None
+    history: bool = True
+
+    def __post_init__(self) -> None:
+        check_queue(self.queue)
+        check_priority(self.priority)
+        if self.timeout is not None and (not isinstance(self.timeout, timedelta) or self.timeout <= timedelta(0)):
+            raise InvalidOption(f"timeout={self.timeout!r} must be a timedelta of more than zero")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one call says differently from its task."""
+
+    queue: str | None = None
+    priority: int | None = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    attempts: int | None = None
+    expires: timedelta | None = None
+    connection: object | None = None
+
+    def __post_init__(self) -> None:
+        if self.queue is not None:
+            check_queue(self.queue)
+        if self.priority is not None:
+            check_priority(self.priority)
+        if self.run_at is not None and self.delay is not None:
+            raise InvalidOption("give run_at or delay, not both")
+        if self.run_at is not None:
+            check_run_at(self.run_at)
+        if self.key is not None:
+            check_key(self.key)
+        if self.attempts is not None:
+            check_attempts(self.attempts)
+        check_tags(self.tags)
+        for name in ("delay", "expires"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, timedelta) or value < timedelta(0)):
+                raise InvalidOption(f"{name}={value!r} must be a timedelta of zero or more")

@@ -1,0 +1,132 @@
+"""Claim: one claimer per process asks for as many jobs as there is room for.
+
+LISTEN first, then drain, then wait. Notifications are hints: they may be lost or late, and the poll is the bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Sequence
+
+from rowlock.db.link import Link
+from rowlock.model.row import Claimed
+from rowlock.store import jobs, workers
+from rowlock.worker.lanes import Floors, Queues
+from rowlock.worker.run import Runner
+
+log = logging.getLogger("rowlock.worker")
+
+# An enqueue that looked for parked workers before we parked may commit after our first look: look again soon, then poll.
+_LOOKS_AFTER_PARKING = (0.02, 0.08, 0.32)
+_POLL = 1.0
+# Parked, every enqueue notifies us, under a lock that is global until its commit. A worker that keeps finding jobs looks by
+# itself: after so many claims in a row it leaves, and parks again when it finds nothing. Toggling more often bloats the table.
+_BUSY_STREAK = 8
+_STREAK_GAP = 0.02
+# A worker without room leaves after so long.
+_FULL_FOR = 0.1
+_TAKE_UP_EVERY = 5.0
+
+
+class Claimer:
+    """The loop that claims."""
+
+    def __init__(self, *, link: Link, queues: Queues, tasks: Sequence[str], worker: str, runner: Runner) -> None:
+        self._link = link
+        self._queues = queues
+        self._tasks = tasks
+        self._worker = worker
+        self._runner = runner
+        self._floors = Floors()
+        self._wake = asyncio.Event()
+        self._parked = False
+        self._looks: list[float] = []
+        self._streak = 0
+        self._next_take_up = 0.0
+        link.on_reconnect(self._reconnected)
+
+    async def run(self) -> None:
+        """Claim until cancelled."""
+        while True:
+            room = await self._room()
+            self._wake.clear()
+            found = await self._claim(room)
+            await self._rest(found=found, room=room)
+
+    def notified(self, payload: str) -> None:
+        """A notification came: `below` when something has come back below the floor."""
+        if payload == "below":
+            self._floors.look_below_soon()
+        self._wake.set()
+
+    async def park(self) -> None:
+        """Ask to be notified of new jobs."""
+        await self._link.run(workers.park(worker=self._worker, queues=self._queues.names))
+        self._parked = True
+        self._looks = list(_LOOKS_AFTER_PARKING)
+
+    async def unpark(self) -> None:
+        """Ask not to be notified any more."""
+        self._parked = False
+        await self._link.run(workers.unpark(worker=self._worker))
+
+    async def _room(self) -> int:
+        """Wait until there is room for a claim worth its round trip."""
+        while (room := self._runner.room()) <= 0:
+            self._runner.hand_back_stale()
+            if not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
+                await self.unpark()
+        return room
+
+    async def _claim(self, room: int) -> int:
+        started = time.monotonic()
+        below = self._floors.must_look_below(started)
+        lanes = self._floors.lanes(self._queues.order(), below=below)
+        rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker))
+        ended = time.monotonic()
+        if below:
+            self._floors.looked_below(ended, ended - started)
+        self._floors.raise_to(rows)
+        if started >= self._next_take_up and len(rows) < room:
+            rows += await self._take_up(room - len(rows))
+            self._next_take_up = ended + _TAKE_UP_EVERY
+        self._runner.take(rows, asked=room, round_trip=ended - started)
+        return len(rows)
+
+    async def _take_up(self, room: int) -> list[Claimed]:
+        query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
+        return await self._link.run(query)
+
+    async def _rest(self, *, found: int, room: int) -> None:
+        """Look again at once while there is more; else park, look once more, and wait."""
+        if not found:
+            self._streak = 0
+            if not self._parked:
+                await self.park()
+                return
+        else:
+            self._streak += 1
+            if self._parked and self._streak >= _BUSY_STREAK:
+                await self.unpark()
+            if found == room or not self._parked:
+                return
+        resting = time.monotonic()
+        pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # noqa: S311  jitter
+        await self._link.rest(self._wake, pause)
+        if time.monotonic() - resting > _STREAK_GAP:
+            self._streak = 0
+
+    async def _reconnected(self) -> None:
+        """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
+        known = self._runner.known()
+        unknown = await self._link.run(jobs.hand_back(worker=self._worker, known=known))
+        if unknown:
+            log.warning("gave back %d jobs whose claim was not answered", len(unknown))
+        self._parked = False
+        self._floors.look_below_soon()
+        self._wake.set()
+
+

@@ -1,0 +1,188 @@
+"""One incarnation of a worker: an id, a lease, and the loops that live under it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from uuid import uuid4
+
+from rowlock.db.link import Link
+from rowlock.db.partitions import make_partitions
+from rowlock.db.session import Steady
+from rowlock.model.handler import Handler
+from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.model.spec import Keep
+from rowlock.store import jobs, queues, workers
+from rowlock.store.queues import QueueSettings
+from rowlock.worker import upkeep
+from rowlock.worker.claim import Claimer
+from rowlock.worker.lanes import Queues
+from rowlock.worker.renew import Renewer
+from rowlock.worker.run import Runner
+from rowlock.worker.settle import Settler
+
+log = logging.getLogger("rowlock.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What every incarnation of a worker has in common."""
+
+    handlers: Mapping[str, Handler]
+    schema: str
+    keep: Keep
+    queues: Queues
+    slots: int
+    threads: int
+    lease: timedelta
+
+    @property
+    def longest_kept(self) -> timedelta:
+        """The longest retention that the app or a task asks for."""
+        return max([self.keep.longest, *(h.spec.keep.longest for h in self.handlers.values() if h.spec.keep)])
+
+
+class Incarnation:
+    """Three connections: one claims and listens, one settles, one renews."""
+
+    def __init__(self, setup: Setup, conninfo: str) -> None:
+        self.id = str(uuid4())
+        self.name = f"{socket.gethostname()}:{os.getpid()}"
+        self.ended = asyncio.Event()
+        self._setup = setup
+        self._settings: dict[str, QueueSettings] = {}
+        self._steady = Steady(conninfo, setup.schema, name="rowlock renew")
+        self._settle_link = Link(conninfo, setup.schema, name="rowlock settle")
+        self._claim_link = Link(conninfo, setup.schema, name="rowlock claim")
+        self._settler = Settler(
+            link=self._settle_link,
+            keep=self._keep,
+            settled=lambda rows: self._runner.settled(rows),
+            make_partitions=lambda: asyncio.to_thread(self._make_partitions, conninfo),
+        )
+        self._runner = Runner(
+            handlers=setup.handlers, slots=setup.slots, threads=setup.threads, finished=self._settler.add
+        )
+        self._claimer = Claimer(
+            link=self._claim_link, queues=setup.queues, tasks=sorted(setup.handlers), worker=self.id, runner=self._runner
+        )
+        self._renewer = self._make_renewer()
+        self._loops: list[asyncio.Task[None]] = []
+
+    def _make_renewer(self) -> Renewer:
+        loop = asyncio.get_running_loop()
+        return Renewer(
+            connection=self._steady,
+            worker=self.id,
+            lease=self._setup.lease,
+            lost=lambda: loop.call_soon_threadsafe(self._lease_lost),
+            chores=upkeep.chores(
+                lease=self._setup.lease,
+                actor=self.name,
+                keep=self._setup.keep,
+                longest=self._setup.longest_kept,
+                settings=self._learn,
+            ),
+        )
+
+    async def start(self) -> None:
+        """Enter the books and listen; only then claim."""
+        await asyncio.to_thread(self._enter)
+        channels = await self._settle_link.run(queues.channels(self._setup.queues.names))
+        self._claim_link.listen(channels, self._claimer.notified)
+        await self._claim_link.open()
+        self._renewer.start()
+        self._loops = [asyncio.create_task(self._settler.run()), asyncio.create_task(self._claimer.run())]
+        for loop in self._loops:
+            loop.add_done_callback(self._loop_ended)
+        names = ", ".join(self._setup.queues.names)
+        log.info("worker %s (%s) works on %s with %d slots", self.name, self.id, names, self._setup.slots)
+
+    async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
+        """Claim no more, give running attempts their time, hand back the rest, settle everything, leave."""
+        settling, claiming = self._loops
+        claiming.cancel()
+        await asyncio.wait([claiming])
+        self._runner.drain()
+        await self._runner.wait(grace, hurry=hurry)
+        await self._runner.cancel()
+        if not settling.done():
+            await self._settler.flush()
+        settling.cancel()
+        await asyncio.wait([settling])
+        await asyncio.to_thread(self._renewer.stop)
+        await self._settle_link.run(jobs.hand_back(worker=self.id))
+        await self._settle_link.run(workers.leave(worker=self.id))
+        await self._close()
+        log.info("worker %s (%s) has stopped", self.name, self.id)
+
+    def _enter(self) -> None:
+        setup = self._setup
+        make_partitions(self._steady.open(), setup.schema, longest=setup.longest_kept)
+        self._learn(self._steady.run(queues.settings()))
+        self._steady.run(
+            workers.register(
+                worker=self.id,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                queues=setup.queues.names,
+                slots=setup.slots,
+                tasks=sorted(setup.handlers),
+                version=version("rowlock"),
+                lease=setup.lease,
+            )
+        )
+
+    async def _close(self) -> None:
+        self._runner.close()
+        self._steady.close()
+        await self._settle_link.close()
+        await self._claim_link.close()
+
+    def _make_partitions(self, conninfo: str) -> None:
+        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention."""
+        steady = Steady(conninfo, self._setup.schema, name="rowlock partitions")
+        try:
+            make_partitions(steady.open(), self._setup.schema, longest=self._setup.longest_kept)
+        finally:
+            steady.close()
+
+    def _lease_lost(self) -> None:
+        log.error("worker %s (%s) lost its lease; handing back and starting anew", self.name, self.id)
+        self.ended.set()
+
+    def _loop_ended(self, loop: asyncio.Task[None]) -> None:
+        """A loop ends only when it is cancelled; else it is a fault of ours, and a new incarnation is the cure."""
+        if not loop.cancelled() and loop.exception() is not None:
+            log.critical("a loop of worker %s failed; starting anew", self.name, exc_info=loop.exception())
+            self.ended.set()
+
+    # Retention: the operator's row wins over the decorator, which wins over the app.
+
+    def _learn(self, settings: Sequence[QueueSettings]) -> None:
+        self._settings = {queue.name: queue for queue in settings}
+
+    def _keep(self, row: Claimed, outcome: Ended) -> timedelta | None:
+        handler = self._setup.handlers.get(row.task)
+        if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
+            return None
+        settings = self._settings.get(row.queue)
+        if settings is not None:
+            match outcome:
+                case Succeeded():
+                    asked = settings.keep_succeeded
+                case Failed():
+                    asked = settings.keep_failed
+                case Cancelled():
+                    asked = settings.keep_cancelled
+            if asked is not None:
+                return asked
+        keep = handler.spec.keep if handler is not None else None
+        return (keep or self._setup.keep).after(outcome)

@@ -1,0 +1,75 @@
+"""Where to look for jobs: queues in order, priorities within, and above the floor."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from rowlock.errors import InvalidOption
+from rowlock.model.names import check_queue
+from rowlock.model.row import Claimed
+from rowlock.store.jobs import PRIORITIES, Lane
+
+# Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms among
+# 300,000 dead rows, so it is repeated after a pause of many times what it took, and at least once a second.
+_PAUSE_FACTOR = 20.0
+_LONGEST_PAUSE = 1.0
+
+
+class Queues:
+    """The queues of a worker: strict (each only when those before it are empty) or weighted (by chance, in proportion)."""
+
+    def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
+        self.names = tuple(check_queue(name) for name in queues)
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise InvalidOption(f"queues={queues!r} must name at least one queue, and each once")
+        self._weights = dict(queues) if isinstance(queues, Mapping) else None
+        if self._weights is not None and not all(weight > 0 for weight in self._weights.values()):
+            raise InvalidOption(f"queues={queues!r}: every weight must be more than zero")
+
+    def order(self) -> Sequence[str]:
+        """The order in which to look this time."""
+        if self._weights is None:
+            return self.names
+        # The largest of u^(1/w) picks each queue with a chance proportional to its weight.
+        draws = {name: random.random() ** (1 / weight) for name, weight in self._weights.items()}  # noqa: S311
+        return sorted(self.names, key=draws.__getitem__, reverse=True)
+
+
+class Floors:
+    """Where this process's last claim in each lane ended: under a held snapshot the rows below are dead but not gone."""
+
+    def __init__(self) -> None:
+        self._floors: dict[tuple[str, int], tuple[str, str]] = {}
+        self._next_look_below = 0.0
+
+    def lanes(self, queues: Iterable[str], *, below: bool) -> list[Lane]:
+        """The lanes to look into, in order; from the bottom if `below`."""
+        if below:
+            return [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
+        floors = self._floors
+        return [
+            Lane(queue, priority, *floors.get((queue, priority), ())) for queue in queues for priority in PRIORITIES
+        ]
+
+    def must_look_below(self, now: float) -> bool:
+        """Whether it is time for a look from the bottom."""
+        return now >= self._next_look_below
+
+    def look_below_soon(self) -> None:
+        """Somebody says that there is something below."""
+        self._next_look_below = 0.0
+
+    def looked_below(self, now: float, took: float) -> None:
+        """A look from the bottom has been taken, and how long it took."""
+        self._next_look_below = now + min(took * _PAUSE_FACTOR, _LONGEST_PAUSE)
+
+    def raise_to(self, rows: Iterable[Claimed]) -> None:
+        """Remember how far these claims went. Times compare as text: the session writes them all in ISO form and in UTC."""
+        floors = self._floors
+        for row in rows:
+            lane = (row.queue, row.priority)
+            place = (row.run_at, row.id)
+            floor = floors.get(lane)
+            if floor is None or place > floor:
+                floors[lane] = place

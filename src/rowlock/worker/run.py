@@ -1,0 +1,221 @@
+"""Run: attempts in slots, and what became of each.
+
+Async handlers run on the loop, sync ones in threads. Whatever a handler does, its attempt ends in exactly one outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from datetime import timedelta
+from typing import Any
+
+from rowlock.errors import Cancel, InvalidArguments, RetryAfter, Snooze
+from rowlock.model.failure import describe
+from rowlock.model.handler import Handler
+from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.worker.attempt import CurrentJob, running
+from rowlock.worker.prefetch import Prefetch
+
+log = logging.getLogger("rowlock.worker")
+
+# What may be finished and not yet settled before claims wait for settles.
+_MOST_UNSETTLED = 4_000
+# A job claimed ahead waits this long for a slot, then goes back: other workers may be free.
+_STALE_AFTER = 1.0
+
+
+class Runner:
+    """The slots of a worker, and the jobs that wait for one."""
+
+    def __init__(
+        self, *, handlers: Mapping[str, Handler], slots: int, threads: int, finished: Callable[[Claimed, Outcome], None]
+    ) -> None:
+        self._handlers = handlers
+        self._slots = slots
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="rowlock")
+        self._finished = finished
+        self._prefetch = Prefetch(slots)
+        self._waiting: deque[tuple[Claimed, float]] = deque()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[str, Claimed] = {}
+        self._has_room = asyncio.Event()
+        self._draining = False
+
+    # What the claimer asks
+
+    def room(self) -> int:
+        """How many jobs to ask for now; 0 while a claim is not worth its round trip."""
+        load = len(self._waiting) + len(self._running)
+        room = min(self._slots + self._prefetch.size - load, _MOST_UNSETTLED - len(self._held))
+        # With jobs waiting in hand there is time to gather a larger claim.
+        return room if room * 2 >= self._prefetch.size or not self._waiting else 0
+
+    async def wait_for_room(self, timeout: float) -> bool:
+        """Wait until something has finished; False when `timeout` seconds passed first."""
+        self._has_room.clear()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._has_room.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take(self, rows: Iterable[Claimed], *, asked: int, round_trip: float) -> None:
+        """Take in claimed jobs and start as many as there are slots."""
+        now = time.monotonic()
+        count = 0
+        for row in rows:
+            self._held[row.token] = row
+            self._waiting.append((row, now))
+            count += 1
+        self._prefetch.learn(round_trip=round_trip, full=count == asked)
+        self._start()
+
+    def known(self) -> list[str]:
+        """The ids of every job in hand, finished and unsettled ones included."""
+        return [row.id for row in self._held.values()]
+
+    def settled(self, rows: Iterable[Claimed]) -> None:
+        """These jobs are out of our hands."""
+        for row in rows:
+            self._held.pop(row.token, None)
+        self._has_room.set()
+
+    def hand_back_stale(self) -> None:
+        """Give back jobs that were claimed ahead and have waited too long: handlers have become slow."""
+        horizon = time.monotonic() - _STALE_AFTER
+        while self._waiting and self._waiting[0][1] < horizon:
+            self._finished(self._waiting.popleft()[0], HandedBack())
+
+    # Stopping
+
+    def drain(self) -> None:
+        """Start nothing more, and give back what has not started."""
+        self._draining = True
+        while self._waiting:
+            self._finished(self._waiting.popleft()[0], HandedBack())
+
+    async def wait(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
+        """Wait for running attempts, at most so long, and no longer once there is a hurry."""
+        hurried = asyncio.ensure_future(hurry.wait())
+        running = asyncio.gather(*self._running.values(), return_exceptions=True)
+        await asyncio.wait([running, hurried], timeout=grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+
+    async def cancel(self) -> None:
+        """Cancel what still runs; it is handed back. A thread cannot be cancelled: its attempt is, and its end is ignored."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def close(self) -> None:
+        """Let the threads go; one that is stuck in a handler does not hold us."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Running
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting and len(self._running) < self._slots and not self._draining:
+            row, _ = self._waiting.popleft()
+            self._running[row.token] = loop.create_task(self._run(row))
+
+    async def _run(self, row: Claimed) -> None:
+        """One attempt, from claimed to finished."""
+        started = time.perf_counter()
+        outcome = await self._attempt(row)
+        took = time.perf_counter() - started
+        self._prefetch.ran(took)
+        del self._running[row.token]
+        self._report(row, outcome, took)
+        self._finished(row, outcome)
+        self._start()
+        self._has_room.set()
+
+    async def _attempt(self, row: Claimed) -> Outcome:
+        if row.expired:
+            return Cancelled("expired")
+        handler = self._handlers.get(row.task)
+        if handler is None:
+            return Blocked(f"unknown task {row.task!r}: this job's worker does not know it; deploy its code or cancel the job")
+        try:
+            args, kwargs = handler.arguments.decode(row.args)
+        except InvalidArguments as error:
+            return Blocked(f"arguments do not fit {row.task!r}: {error}")
+        running.set(CurrentJob(row))
+        try:
+            result = await self._call(handler, args, kwargs)
+        except asyncio.CancelledError as error:
+            return HandedBack() if self._draining else self._failed(row, handler, error)
+        except BaseException as error:  # noqa: BLE001  SystemExit and the like end the attempt, not the worker
+            return self._failed(row, handler, error)
+        try:
+            return Succeeded(handler.result.encode(result))
+        except InvalidArguments as error:
+            # The handler has done its work, so doing it again is not the cure.
+            return Failed(describe(error).to_json(), "result")
+
+    async def _call(self, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        timeout = handler.spec.timeout
+        if handler.is_async and timeout is None:
+            return await handler.function(*args, **kwargs)
+        async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+            if handler.is_async:
+                return await handler.function(*args, **kwargs)
+            return await self._in_thread(handler, args, kwargs)
+
+    async def _in_thread(self, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
+
+        def call() -> tuple[Any, BaseException | None]:
+            try:
+                return handler.function(*args, **kwargs), None
+            except BaseException as error:  # noqa: BLE001  SystemExit ends the attempt, not the thread
+                return None, error
+
+        context = copy_context()
+        result, error = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, call)
+        if error is not None:
+            raise error
+        return result
+
+    def _failed(self, row: Claimed, handler: Handler, error: BaseException) -> Outcome:
+        """What an error means for the job."""
+        match error:
+            case Snooze(delay=delay):
+                return Snoozed(delay)
+            case Cancel(reason=reason):
+                return Cancelled(reason)
+        failure = describe(error).to_json()
+        if row.failures + 1 >= row.attempts:
+            return Failed(failure, "exhausted")
+        if isinstance(error, RetryAfter):
+            return Retried(failure, error.delay)
+        if not handler.spec.retry.wants(error):
+            return Failed(failure, "refused")
+        return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
+
+    def _report(self, row: Claimed, outcome: Outcome, took: float) -> None:
+        match outcome:
+            case Succeeded():
+                if log.isEnabledFor(logging.DEBUG):
+                    log.debug("%s %s succeeded in %.3f s", row.task, row.id, took)
+            case Failed(reason=reason):
+                log.error("%s %s failed for good (%s) in attempt %d", row.task, row.id, reason, row.failures + 1)
+            case Retried(delay=delay):
+                log.warning(
+                    "%s %s failed in attempt %d of %d; again in %s", row.task, row.id, row.failures + 1, row.attempts, delay
+                )
+            case Blocked(reason=reason):
+                log.warning("%s %s waits for code: %s", row.task, row.id, reason)
+            case Snoozed() | HandedBack() | Cancelled():
+                log.info("%s %s: %s", row.task, row.id, outcome)

@@ -1,0 +1,136 @@
+"""Settle: finished attempts pile up while the previous settle is under way; the next one takes them all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from rowlock.db.link import Link, Refused
+from rowlock.model.failure import describe
+from rowlock.model.outcome import Cancelled, Ended, Failed, Outcome, Returned, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.store import jobs
+from rowlock.store.query import Query
+
+log = logging.getLogger("rowlock.worker")
+
+_LARGEST_BATCH = 1_000
+# A row that somebody else has locked is tried again after this many seconds.
+_LOCKED_PAUSE = 0.05
+
+Finished = tuple[Claimed, Outcome]
+
+
+class Settler:
+    """The loop that settles."""
+
+    def __init__(
+        self,
+        *,
+        link: Link,
+        keep: Callable[[Claimed, Ended], timedelta | None],
+        settled: Callable[[Sequence[Claimed]], None],
+        make_partitions: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._link = link
+        self._keep = keep
+        self._settled = settled
+        self._make_partitions = make_partitions
+        self._finished: deque[Finished] = deque()
+        self._some = asyncio.Event()
+        self._open = 0
+        self._all_done = asyncio.Event()
+        self._all_done.set()
+
+    def add(self, row: Claimed, outcome: Outcome) -> None:
+        """An attempt has finished."""
+        self._open += 1
+        self._all_done.clear()
+        self._finished.append((row, outcome))
+        self._some.set()
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._finished:
+                await self._settle([self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))])
+
+    async def flush(self) -> None:
+        """Return when everything that was added is settled, or known to be lost."""
+        await self._all_done.wait()
+
+    async def _settle(self, batch: list[Finished]) -> None:
+        """Settle a batch: what ends the job in one statement, what returns it in another."""
+        ended: list[tuple[Claimed, Ended]] = []
+        returned: list[tuple[Claimed, Returned]] = []
+        for row, outcome in batch:
+            if isinstance(outcome, Succeeded | Failed | Cancelled):
+                ended.append((row, outcome))
+            else:
+                returned.append((row, outcome))
+        if ended:
+            await self._write(ended, self._settle_query)
+        if returned:
+            await self._write(returned, jobs.give_back)
+
+    def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
+        return jobs.settle([(row, outcome, self._keep(row, outcome)) for row, outcome in ended])
+
+    async def _write(self, batch: Sequence[Finished], query: Callable[[Sequence[Finished]], Query[str]]) -> None:
+        """Write a batch; one that PostgreSQL refuses is halved until the bad row stands alone."""
+        try:
+            written = await self._link.run(query(batch))
+        except Refused as error:
+            if error.lacks_partition:
+                await self._make_partitions()
+                await self._write(batch, query)
+            else:
+                await self._halve(batch, query, error)
+        else:
+            if len(written) < len(batch):
+                batch = await self._sort_out(batch, set(written))
+            self._done([row for row, _ in batch])
+
+    async def _halve(
+        self, batch: Sequence[Finished], query: Callable[[Sequence[Finished]], Query[str]], error: Refused
+    ) -> None:
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._write(batch[:middle], query)
+            await self._write(batch[middle:], query)
+            return
+        row, outcome = batch[0]
+        if isinstance(outcome, Failed):
+            log.error("%s %s cannot be settled (%s); its lease will run out", row.task, row.id, error)
+            self._done([row])
+        else:
+            log.error("%s %s: PostgreSQL refuses its outcome (%s)", row.task, row.id, error)
+            self._finished.append((row, Failed(describe(error).to_json(), "refused")))
+            self._some.set()
+
+    async def _sort_out(self, batch: Sequence[Finished], written: set[str]) -> list[Finished]:
+        """Some rows were skipped. Still ours: somebody has them locked, try later. Else the lease is lost."""
+        missing = [(row, outcome) for row, outcome in batch if row.token not in written]
+        still_ours = set(await self._link.run(jobs.held([row for row, _ in missing])))
+        locked = [(row, outcome) for row, outcome in missing if row.token in still_ours]
+        for row, outcome in missing:
+            if row.token not in still_ours:
+                log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
+        if locked:
+            asyncio.get_running_loop().call_later(_LOCKED_PAUSE, self._again, locked)
+        return [(row, outcome) for row, outcome in batch if row.token not in still_ours]
+
+    def _again(self, locked: Sequence[Finished]) -> None:
+        self._finished.extend(locked)
+        self._some.set()
+
+    def _done(self, rows: Sequence[Claimed]) -> None:
+        self._settled(rows)
+        self._open -= len(rows)
+        if not self._open:
+            self._all_done.set()

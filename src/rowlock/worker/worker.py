@@ -1,0 +1,100 @@
+"""A worker: one incarnation after another until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Self
+
+from rowlock.db.database import Database
+from rowlock.db.migrate import wait_for_schema
+from rowlock.errors import InvalidOption
+from rowlock.model.handler import Handler
+from rowlock.model.spec import DEFAULT_QUEUE, Keep
+from rowlock.worker.incarnation import Incarnation, Setup
+from rowlock.worker.lanes import Queues
+
+log = logging.getLogger("rowlock.worker")
+
+_MOST_THREADS = 32
+
+
+class Worker:
+    """Claims and runs jobs: `async with worker:` beside other things, or `await worker.run()` until `stop()`."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        database: Database,
+        keep: Keep,
+        queues: str | Sequence[str] | Mapping[str, float] = DEFAULT_QUEUE,
+        slots: int = 100,
+        threads: int | None = None,
+        lease: timedelta = timedelta(seconds=30),
+        grace: timedelta = timedelta(seconds=30),
+    ) -> None:
+        if slots < 1 or (threads is not None and threads < 1):
+            raise InvalidOption(f"slots={slots} and threads={threads} must be at least 1")
+        if lease < timedelta(seconds=1):
+            raise InvalidOption(f"lease={lease} is too short to be renewed; give at least a second")
+        self._database = database
+        self._grace = grace
+        self._setup = Setup(
+            handlers=handlers,
+            schema=database.schema,
+            keep=keep,
+            queues=Queues([queues] if isinstance(queues, str) else queues),
+            slots=slots,
+            threads=threads or min(slots, _MOST_THREADS),
+            lease=lease,
+        )
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._started = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Work until `stop()` is called."""
+        conninfo = await asyncio.to_thread(self._database.conninfo)
+        await wait_for_schema(conninfo, self._database.schema)
+        while not self._stopping.is_set():
+            incarnation = Incarnation(self._setup, conninfo)
+            await incarnation.start()
+            self._started.set()
+            await self._first_of(self._stopping.wait(), incarnation.ended.wait())
+            # A lost lease leaves no grace: others may be running the same jobs by now.
+            grace = self._grace if self._stopping.is_set() else timedelta(0)
+            await incarnation.stop(grace, hurry=self._hurry)
+
+    def stop(self) -> None:
+        """Stop: no new claims, running attempts get the grace period. Called again: hand them back at once."""
+        if self._stopping.is_set():
+            self._hurry.set()
+        self._stopping.set()
+
+    async def __aenter__(self) -> Self:
+        self._life = asyncio.create_task(self.run())
+        await self._first_of(self._started.wait(), asyncio.shield(self._life))
+        if self._life.done():
+            await self._life
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._life is not None:
+            await self._life
+
+    @staticmethod
+    async def _first_of(*events: Awaitable[object]) -> None:
+        waits = [asyncio.ensure_future(event) for event in events]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
