@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -15,7 +15,7 @@ from rowlock.model.handler import Handler
 from rowlock.model.names import check_task
 from rowlock.model.payload import Arguments, Result
 from rowlock.model.retry import Retry
-from rowlock.model.spec import DEFAULT_QUEUE, Keep, Options, TaskSpec
+from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, Options, TaskSpec
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-
-_AS_DECLARED = Options()
 
 
 class Task(Generic[P, R_co]):
@@ -51,7 +49,7 @@ class Task(Generic[P, R_co]):
         """The name under which its jobs are stored."""
         return self.spec.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  R, or a coroutine of R
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -88,7 +86,7 @@ class Task(Generic[P, R_co]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
         """A call as a value, its arguments checked: what `enqueue_many` takes."""
-        return Call(self, self.arguments.encode(args, kwargs), _AS_DECLARED)
+        return Call(self, self.arguments.encode(args, kwargs), AS_DECLARED)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """Enqueue a job; it exists when this returns."""
@@ -119,13 +117,15 @@ class Using(Generic[P, R_co]):
         return await self.bind(*args, **kwargs).aenqueue()
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Generic[R_co]):
     """A task, the JSON of its arguments, and the options of this call."""
 
-    task: Task[..., R_co]
-    args: str
-    options: Options
+    __slots__ = ("args", "options", "task")
+
+    def __init__(self, task: Task[..., R_co], args: str, options: Options) -> None:
+        self.task = task
+        self.args = args
+        self.options = options
 
     def enqueue(self) -> Job[R_co]:
         """Enqueue this call."""
@@ -222,7 +222,9 @@ def default_name(function: Callable[..., Any]) -> str:
     if not qualname or not module or "<lambda>" in qualname:
         raise TaskError(f"{function!r} has no name of its own; give it one with name=")
     if "<locals>" in qualname:
-        raise TaskError(f"{qualname} is defined inside a function, where no worker can find it; move it out or give name=")
+        raise TaskError(
+            f"{qualname} is defined inside a function, where no worker can find it; move it out or give name="
+        )
     if module == "__main__":
         spec = getattr(sys.modules["__main__"], "__spec__", None)
         file = getattr(sys.modules["__main__"], "__file__", None)
@@ -231,8 +233,3 @@ def default_name(function: Callable[..., Any]) -> str:
         elif file is not None:
             module = file.rsplit("/", 1)[-1].removesuffix(".py")
     return f"{module}.{qualname}"
-
-
-def with_options(call: Call[R], **changes: Any) -> Call[R]:
-    """The same call with other options."""
-    return replace(call, options=replace(call.options, **changes))

@@ -64,4 +64,6 @@ def _parsed(value: str, source: str) -> Address:
     if scheme in {"postgresql", "postgres"}:
         # postgresql+psycopg:// and the like are SQLAlchemy's names for the same address.
         return Address(source, conninfo="postgresql:" + value[match.end() :])
-    raise NotConfigured(f"{source} is a {scheme} address; Rowlock runs on PostgreSQL: write postgresql://USER@HOST/NAME")
+    raise NotConfigured(
+        f"{source} is a {scheme} address; Rowlock runs on PostgreSQL: write postgresql://USER@HOST/NAME"
+    )

@@ -85,7 +85,7 @@ class Database:
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
         with self._pool.connection() as connection, connection.transaction() if atomic else nullcontext():
-            return converse(connection, conversation, self.schema)
+            return converse(connection.cursor(), conversation, self.schema)
 
     async def aconverse(
         self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
@@ -103,7 +103,7 @@ class Database:
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
         async with self._apool.connection() as connection, connection.transaction() if atomic else nullcontext():
-            return await aconverse(connection, conversation, self.schema)
+            return await aconverse(connection.cursor(), conversation, self.schema)
 
     def close(self) -> None:
         """Close the connections of sync callers."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
-class Refused(Exception):  # noqa: N818  an answer of the server's, not a fault of ours
+class Refused(Exception):  # an answer of the server's, not a fault of ours
     """PostgreSQL does not accept what a statement carries; sending it again would not help."""
 
     def __init__(self, error: psycopg.Error) -> None:
@@ -60,7 +60,7 @@ class Link:
                 break
             except psycopg.OperationalError as error:
                 log.warning("%s: no connection (%s); trying again", self._name, str(error).splitlines()[0])
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  jitter, not a secret
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
                 pause = min(pause * 2, _LONGEST_PAUSE)
         if again and self._greet is not None:
             await self._greet()
@@ -79,14 +79,14 @@ class Link:
         while True:
             connection = await self.open()
             try:
-                return await arun(connection, query, self._schema)
+                return await arun(connection.cursor(), query, self._schema)
             except (psycopg.DataError, psycopg.IntegrityError) as error:
                 raise Refused(error) from error
             except psycopg.Error as error:
                 log.warning("%s: %s failed (%s); trying again", self._name, query.name, str(error).partition("\n")[0])
                 if broken(error):
                     await connection.close()
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  jitter, not a secret
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def rest(self, event: asyncio.Event, timeout: float) -> bool:

@@ -10,9 +10,10 @@ from psycopg import errors
 
 from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
-from rowlock.db.session import AsyncConnection, Connection, run, statement
+from rowlock.db.session import AsyncConnection, Connection, run
 from rowlock.errors import SchemaMissing
 from rowlock.store import schema as schema_store
+from rowlock.store.query import statement
 from rowlock.store.schema import Migration
 
 log = logging.getLogger("rowlock.worker")
@@ -64,7 +65,7 @@ def _version(connection: Connection, schema: str) -> int:
     found = connection.execute("select to_regclass(%s) is not null", [f"{schema}.migrations"]).fetchone()
     if found is None or not found[0]:
         return 0
-    versions = run(connection, schema_store.version(), schema)
+    versions = run(connection.cursor(), schema_store.version(), schema)
     return versions[0][0] if versions else 0
 
 

@@ -21,8 +21,10 @@ _LOCK_TIMEOUT = "200ms"
 
 def make_partitions(connection: Connection, schema: str, *, longest: timedelta = LONGEST_RETENTION) -> None:
     """Make every missing partition from today until a week past the longest retention."""
-    ahead = max(longest, timedelta(days=max(run(connection, schema_store.longest_retention(), schema), default=0)))
-    today = run(connection, schema_store.today(), schema)[0]
+    ahead = max(
+        longest, timedelta(days=max(run(connection.cursor(), schema_store.longest_retention(), schema), default=0))
+    )
+    today = run(connection.cursor(), schema_store.today(), schema)[0]
     for partitioned in PARTITIONED:
         _make(connection, schema, partitioned, start=today, end=today + ahead + _MARGIN)
 
@@ -35,11 +37,11 @@ def make_day(connection: Connection, schema: str, day: date) -> None:
 def drop_partitions(connection: Connection, schema: str) -> list[str]:
     """Drop the partitions whose last day has passed; answers their names."""
     dropped = []
-    today = run(connection, schema_store.today(), schema)[0]
+    today = run(connection.cursor(), schema_store.today(), schema)[0]
     connection.execute("select set_config('lock_timeout', %s, false)", [_LOCK_TIMEOUT])
     try:
         for partitioned in PARTITIONED:
-            for partition in run(connection, schema_store.partitions(partitioned.table), schema):
+            for partition in run(connection.cursor(), schema_store.partitions(partitioned.table), schema):
                 if partition.end <= today:
                     how = "finalize" if partition.detaching else "concurrently"
                     _drop(connection, schema, partitioned.table, partition.name, how)
@@ -56,7 +58,7 @@ def _make(connection: Connection, schema: str, partitioned: Partitioned, *, star
     """Create each part standalone, then attach it: CREATE … PARTITION OF waits for readers and blocks settles."""
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.partitions"])
-        there = {part.name for part in run(connection, schema_store.partitions(partitioned.table), schema)}
+        there = {part.name for part in run(connection.cursor(), schema_store.partitions(partitioned.table), schema)}
         parent = sql.Identifier(schema, partitioned.table)
         for name, first, last in partitioned.parts(start=start, end=end):
             if name in there:

@@ -11,12 +11,14 @@ from psycopg.adapt import AdaptersMap
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
-from rowlock.store.query import Conversation, Query, statement
+from rowlock.store.query import Conversation, Copy, Query, statement
 
 T = TypeVar("T")
 
 Connection = psycopg.Connection[TupleRow]
 AsyncConnection = psycopg.AsyncConnection[TupleRow]
+Cursor = psycopg.Cursor[TupleRow]
+AsyncCursor = psycopg.AsyncCursor[TupleRow]
 
 # What the engine needs of a session, whatever the role's or the database's defaults are.
 # - Statistics of a queue are always wrong: plans are made anew, for the arrays at hand, and never scan a whole table.
@@ -70,16 +72,50 @@ def read_as_text(adapters: AdaptersMap) -> None:
         adapters.register_loader(kind, TextLoader)
 
 
-def run(connection: Connection, query: Query[T], schema: str) -> list[T]:
-    """Run one query."""
-    cursor = connection.execute(statement(query.name, schema), query.params)
+def run(cursor: Cursor, query: Query[T] | Copy, schema: str) -> list[T]:
+    """Run one query, or one copy."""
+    text = statement(query.name, schema)
+    if isinstance(query, Copy):
+        with cursor.copy(text) as copy:
+            for block in query.blocks:
+                copy.write(block)
+        return []
+    cursor.execute(text, query.params)
     return [query.read(row) for row in cursor.fetchall()] if cursor.description else []
 
 
-async def arun(connection: AsyncConnection, query: Query[T], schema: str) -> list[T]:
-    """Run one query."""
-    cursor = await connection.execute(statement(query.name, schema), query.params)
+async def arun(cursor: AsyncCursor, query: Query[T] | Copy, schema: str) -> list[T]:
+    """Run one query, or one copy."""
+    text = statement(query.name, schema)
+    if isinstance(query, Copy):
+        async with cursor.copy(text) as copy:
+            for block in query.blocks:
+                await copy.write(block)
+        return []
+    await cursor.execute(text, query.params)
     return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
+
+
+def converse(cursor: Cursor, conversation: Conversation[T], schema: str) -> T:
+    """Run a conversation's statements one after the other, on whatever transaction is open."""
+    try:
+        said = next(conversation)
+        while True:
+            said = conversation.send(run(cursor, said, schema))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+async def aconverse(cursor: AsyncCursor, conversation: Conversation[T], schema: str) -> T:
+    """Run a conversation's statements one after the other, on whatever transaction is open."""
+    try:
+        said = next(conversation)
+        while True:
+            said = conversation.send(await arun(cursor, said, schema))
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
 
 
 class Steady:
@@ -99,7 +135,7 @@ class Steady:
 
     def run(self, query: Query[T]) -> list[T]:
         """Run one query."""
-        return run(self.open(), query, self.schema)
+        return run(self.open().cursor(), query, self.schema)
 
     @contextmanager
     def sweep(self, chore: str) -> Iterator[bool]:
@@ -116,28 +152,6 @@ class Steady:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
-
-
-def converse(connection: Connection, conversation: Conversation[T], schema: str) -> T:
-    """Run a conversation's queries one after the other, on whatever transaction is open."""
-    try:
-        query = next(conversation)
-        while True:
-            query = conversation.send(run(connection, query, schema))
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
-
-
-async def aconverse(connection: AsyncConnection, conversation: Conversation[T], schema: str) -> T:
-    """Run a conversation's queries one after the other, on whatever transaction is open."""
-    try:
-        query = next(conversation)
-        while True:
-            query = conversation.send(await arun(connection, query, schema))
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
 
 
 def broken(error: psycopg.Error) -> bool:

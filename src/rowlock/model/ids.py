@@ -46,10 +46,14 @@ def new_id() -> str:
 def new_ids(count: int) -> list[str]:
     """`count` new ids in increasing order."""
     millisecond, start = _clock.take(count)
-    return [_text(millisecond, tail) for tail in range(start, start + count)]
-
-
-def _text(millisecond: int, tail: int) -> str:
-    high = f"{(millisecond << 16) | 0x7000 | (tail >> _RAND_B_BITS):016x}"
-    low = f"{(1 << 63) | (tail & _RAND_B_MASK):016x}"
-    return f"{high[:8]}-{high[8:12]}-{high[12:]}-{low[:4]}-{low[4:]}"
+    ids: list[str] = []
+    while count:
+        # Ids that share their upper 66 bits share their first three groups: one of these per batch, all but never two.
+        fitting = min(count, _RAND_B_MASK + 1 - (start & _RAND_B_MASK))
+        head = f"{(millisecond << 16) | 0x7000 | (start >> _RAND_B_BITS):016x}"
+        head = f"{head[:8]}-{head[8:12]}-{head[12:]}"
+        low = (1 << 63) | (start & _RAND_B_MASK)
+        ids += [f"{head}-{tail[:4]}-{tail[4:]}" for tail in [f"{n:016x}" for n in range(low, low + fitting)]]
+        start += fitting
+        count -= fitting
+    return ids

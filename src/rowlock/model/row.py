@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 
@@ -25,7 +26,7 @@ class Claimed(NamedTuple):
 
 
 class NewJob(NamedTuple):
-    """A job to insert. `delay` and `lifetime` are intervals, because instants are the database's to make."""
+    """A job to insert. `delay` and `lifetime` are durations: instants are the database's to make."""
 
     id: str
     queue: str
@@ -33,10 +34,10 @@ class NewJob(NamedTuple):
     args: str
     priority: int
     attempts: int
-    run_at: str | None = None
-    delay: str | None = None
-    lifetime: str | None = None
-    tags: str | None = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    lifetime: timedelta | None = None
+    tags: tuple[str, ...] | None = None
     key: str | None = None
 
 

@@ -23,9 +23,7 @@ class Keep:
 
     def __post_init__(self) -> None:
         for name in ("succeeded", "failed", "cancelled"):
-            value = getattr(self, name)
-            if not isinstance(value, timedelta) or value < timedelta(0):
-                raise InvalidOption(f"Keep({name}={value!r}) must be a timedelta of zero or more")
+            _check_span(name, getattr(self, name))
 
     def after(self, outcome: Ended) -> timedelta:
         """How long to keep a job that ended so."""
@@ -59,8 +57,9 @@ class TaskSpec:
     def __post_init__(self) -> None:
         check_queue(self.queue)
         check_priority(self.priority)
-        if self.timeout is not None and (not isinstance(self.timeout, timedelta) or self.timeout <= timedelta(0)):
-            raise InvalidOption(f"timeout={self.timeout!r} must be a timedelta of more than zero")
+        _check_span("timeout", self.timeout)
+        if self.timeout == timedelta(0):
+            raise InvalidOption("timeout=0 would end every attempt at once; leave it out for none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,13 @@ class Options:
         if self.attempts is not None:
             check_attempts(self.attempts)
         check_tags(self.tags)
-        for name in ("delay", "expires"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, timedelta) or value < timedelta(0)):
-                raise InvalidOption(f"{name}={value!r} must be a timedelta of zero or more")
+        _check_span("delay", self.delay)
+        _check_span("expires", self.expires)
+
+
+def _check_span(name: str, value: object) -> None:
+    if value is not None and (not isinstance(value, timedelta) or value < timedelta(0)):
+        raise InvalidOption(f"{name}={value!r} must be a timedelta of zero or more; write timedelta(seconds=…)")
+
+
+AS_DECLARED = Options()

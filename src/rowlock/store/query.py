@@ -32,9 +32,17 @@ class Query(Generic[T]):
     read: Callable[[Row], T]
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One COPY FROM STDIN, named by its file, and the blocks of text to send; they are made while PostgreSQL reads."""
+
+    name: str
+    blocks: Iterable[str]
+
+
 # Several statements with a decision between them, written once for every kind of connection: a generator that yields
 # queries, is sent their rows, and returns its answer.
-Conversation = Generator[Query[Any], list[Any], T]
+Conversation = Generator[Query[Any] | Copy, list[Any], T]
 
 
 @cache
@@ -49,7 +57,7 @@ def in_schema(sql: str, schema: str) -> str:
     return sql if schema == DEFAULT_SCHEMA else re.sub(r"\browlock\.", f"{schema}.", sql)
 
 
-def first(row: Row) -> Any:
+def first(row: Row) -> Any:  # noqa: ANN401  whatever the column holds
     """Read a row of one column."""
     return row[0]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
+from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
 from rowlock.store.query import Query, Row, array, first
 
 
@@ -16,6 +17,16 @@ class QueueSettings(NamedTuple):
     keep_succeeded: timedelta | None
     keep_failed: timedelta | None
     keep_cancelled: timedelta | None
+
+    def keep_after(self, outcome: Ended) -> timedelta | None:
+        """How long to keep a job that ended so, if the operator has said."""
+        match outcome:
+            case Succeeded():
+                return self.keep_succeeded
+            case Failed():
+                return self.keep_failed
+            case Cancelled():
+                return self.keep_cancelled
 
 
 def settings() -> Query[QueueSettings]:

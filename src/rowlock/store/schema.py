@@ -65,7 +65,9 @@ def migrations() -> tuple[Migration, ...]:
             text = file.read_text(encoding="utf-8")
             declared = _COMPATIBLE.search(text)
             if declared is None:
-                raise ValueError(f"{file.name} does not say `-- compatible: N`, the oldest code that can use its schema")
+                raise ValueError(
+                    f"{file.name} does not say `-- compatible: N`, the oldest code that can use its schema"
+                )
             found.append(Migration(int(number), name, int(declared[1]), text))
     return tuple(found)
 

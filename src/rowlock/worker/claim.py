@@ -114,7 +114,7 @@ class Claimer:
             if found == room or not self._parked:
                 return
         resting = time.monotonic()
-        pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # noqa: S311  jitter
+        pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # jitter
         await self._link.rest(self._wake, pause)
         if time.monotonic() - resting > _STREAK_GAP:
             self._streak = 0
@@ -128,5 +128,3 @@ class Claimer:
         self._parked = False
         self._floors.look_below_soon()
         self._wake.set()
-
-

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Steady
 from rowlock.model.handler import Handler
-from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
+from rowlock.model.outcome import Ended, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
@@ -64,14 +65,18 @@ class Incarnation:
         self._settler = Settler(
             link=self._settle_link,
             keep=self._keep,
-            settled=lambda rows: self._runner.settled(rows),
+            settled=lambda rows: self._runner.settled(rows),  # made below
             make_partitions=lambda: asyncio.to_thread(self._make_partitions, conninfo),
         )
         self._runner = Runner(
             handlers=setup.handlers, slots=setup.slots, threads=setup.threads, finished=self._settler.add
         )
         self._claimer = Claimer(
-            link=self._claim_link, queues=setup.queues, tasks=sorted(setup.handlers), worker=self.id, runner=self._runner
+            link=self._claim_link,
+            queues=setup.queues,
+            tasks=sorted(setup.handlers),
+            worker=self.id,
+            runner=self._runner,
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
@@ -82,7 +87,7 @@ class Incarnation:
             connection=self._steady,
             worker=self.id,
             lease=self._setup.lease,
-            lost=lambda: loop.call_soon_threadsafe(self._lease_lost),
+            lost=partial(loop.call_soon_threadsafe, self._lease_lost),
             chores=upkeep.chores(
                 lease=self._setup.lease,
                 actor=self.name,
@@ -173,16 +178,9 @@ class Incarnation:
         handler = self._setup.handlers.get(row.task)
         if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
             return None
-        settings = self._settings.get(row.queue)
-        if settings is not None:
-            match outcome:
-                case Succeeded():
-                    asked = settings.keep_succeeded
-                case Failed():
-                    asked = settings.keep_failed
-                case Cancelled():
-                    asked = settings.keep_cancelled
-            if asked is not None:
-                return asked
+        operator = self._settings.get(row.queue)
+        asked = operator.keep_after(outcome) if operator is not None else None
+        if asked is not None:
+            return asked
         keep = handler.spec.keep if handler is not None else None
         return (keep or self._setup.keep).after(outcome)

@@ -32,7 +32,7 @@ class Queues:
         if self._weights is None:
             return self.names
         # The largest of u^(1/w) picks each queue with a chance proportional to its weight.
-        draws = {name: random.random() ** (1 / weight) for name, weight in self._weights.items()}  # noqa: S311
+        draws = {name: random.random() ** (1 / weight) for name, weight in self._weights.items()}
         return sorted(self.names, key=draws.__getitem__, reverse=True)
 
 

@@ -38,7 +38,7 @@ class Renewer:
         connection: Steady,
         worker: str,
         lease: timedelta,
-        lost: Callable[[], None],
+        lost: Callable[[], object],
         chores: Sequence[Chore],
     ) -> None:
         self._connection = connection
@@ -55,7 +55,7 @@ class Renewer:
         for chore in self._chores:
             # The lease is fresh; other chores come soon, and not on all workers at once.
             wait = chore.every.total_seconds()
-            chore.due = now + (wait if chore.do == self._renew else min(wait, 1.0) * random.random())  # noqa: S311
+            chore.due = now + (wait if chore.do == self._renew else min(wait, 1.0) * random.random())
         self._thread.start()
 
     def stop(self) -> None:
@@ -72,7 +72,7 @@ class Renewer:
                 chore.do(self._connection)
             except Exception:
                 log.exception("%s failed; it will be tried again", chore.name)
-            chore.due = time.monotonic() + chore.every.total_seconds() * random.uniform(0.9, 1.0)  # noqa: S311
+            chore.due = time.monotonic() + chore.every.total_seconds() * random.uniform(0.9, 1.0)
 
     def _renew(self, connection: Steady) -> None:
         if not connection.run(workers.renew(worker=self._worker, lease=self._lease)):

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
-from typing import Any
 
 from rowlock.errors import Cancel, InvalidArguments, RetryAfter, Snooze
 from rowlock.model.failure import describe
@@ -105,13 +104,16 @@ class Runner:
 
     async def wait(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Wait for running attempts, at most so long, and no longer once there is a hurry."""
+        if not self._running:
+            return
         hurried = asyncio.ensure_future(hurry.wait())
-        running = asyncio.gather(*self._running.values(), return_exceptions=True)
-        await asyncio.wait([running, hurried], timeout=grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        ended = asyncio.ensure_future(asyncio.wait(self._running.values()))
+        await asyncio.wait({hurried, ended}, timeout=grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
+        ended.cancel()
 
     async def cancel(self) -> None:
-        """Cancel what still runs; it is handed back. A thread cannot be cancelled: its attempt is, and its end is ignored."""
+        """Cancel what still runs; it is handed back. A thread runs on, but nobody waits for its end."""
         running = list(self._running.values())
         for task in running:
             task.cancel()
@@ -146,40 +148,50 @@ class Runner:
             return Cancelled("expired")
         handler = self._handlers.get(row.task)
         if handler is None:
-            return Blocked(f"unknown task {row.task!r}: this job's worker does not know it; deploy its code or cancel the job")
+            return Blocked(f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it")
         try:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
             return Blocked(f"arguments do not fit {row.task!r}: {error}")
         running.set(CurrentJob(row))
+        return await self._handled(row, handler, args, kwargs)
+
+    async def _handled(
+        self, row: Claimed, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Outcome:
         try:
             result = await self._call(handler, args, kwargs)
         except asyncio.CancelledError as error:
             return HandedBack() if self._draining else self._failed(row, handler, error)
-        except BaseException as error:  # noqa: BLE001  SystemExit and the like end the attempt, not the worker
+        except BaseException as error:  # SystemExit and the like end the attempt, not the worker
             return self._failed(row, handler, error)
         try:
             return Succeeded(handler.result.encode(result))
-        except InvalidArguments as error:
+        except Exception as error:  # of a result that cannot be stored, or of its own serializer
             # The handler has done its work, so doing it again is not the cure.
             return Failed(describe(error).to_json(), "result")
 
-    async def _call(self, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _call(self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        call = handler.function(*args, **kwargs) if handler.is_async else self._in_thread(handler, args, kwargs)
         timeout = handler.spec.timeout
-        if handler.is_async and timeout is None:
-            return await handler.function(*args, **kwargs)
-        async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
-            if handler.is_async:
-                return await handler.function(*args, **kwargs)
-            return await self._in_thread(handler, args, kwargs)
+        if timeout is None:
+            return await call
+        limit = asyncio.timeout(timeout.total_seconds())
+        try:
+            async with limit:
+                return await call
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(f"the attempt took longer than its timeout of {timeout}") from error
+            raise
 
-    async def _in_thread(self, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _in_thread(self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
 
-        def call() -> tuple[Any, BaseException | None]:
+        def call() -> tuple[object, BaseException | None]:
             try:
                 return handler.function(*args, **kwargs), None
-            except BaseException as error:  # noqa: BLE001  SystemExit ends the attempt, not the thread
+            except BaseException as error:  # SystemExit ends the attempt, not the thread
                 return None, error
 
         context = copy_context()
@@ -190,11 +202,10 @@ class Runner:
 
     def _failed(self, row: Claimed, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
-        match error:
-            case Snooze(delay=delay):
-                return Snoozed(delay)
-            case Cancel(reason=reason):
-                return Cancelled(reason)
+        if isinstance(error, Snooze):
+            return Snoozed(error.delay)
+        if isinstance(error, Cancel):
+            return Cancelled(error.reason)
         failure = describe(error).to_json()
         if row.failures + 1 >= row.attempts:
             return Failed(failure, "exhausted")
@@ -212,8 +223,9 @@ class Runner:
             case Failed(reason=reason):
                 log.error("%s %s failed for good (%s) in attempt %d", row.task, row.id, reason, row.failures + 1)
             case Retried(delay=delay):
+                attempt = row.failures + 1
                 log.warning(
-                    "%s %s failed in attempt %d of %d; again in %s", row.task, row.id, row.failures + 1, row.attempts, delay
+                    "%s %s failed in attempt %d of %d; again in %s", row.task, row.id, attempt, row.attempts, delay
                 )
             case Blocked(reason=reason):
                 log.warning("%s %s waits for code: %s", row.task, row.id, reason)

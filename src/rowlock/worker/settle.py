@@ -7,10 +7,11 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.failure import describe
-from rowlock.model.outcome import Cancelled, Ended, Failed, Outcome, Returned, Succeeded
+from rowlock.model.outcome import Cancelled, Ended, Failed, Outcome, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.store.query import Query
@@ -22,6 +23,8 @@ _LARGEST_BATCH = 1_000
 _LOCKED_PAUSE = 0.05
 
 Finished = tuple[Claimed, Outcome]
+# Builds the statement that writes a batch of one kind of outcomes.
+Write = Callable[[Sequence[Any]], Query[str]]
 
 
 class Settler:
@@ -66,13 +69,10 @@ class Settler:
 
     async def _settle(self, batch: list[Finished]) -> None:
         """Settle a batch: what ends the job in one statement, what returns it in another."""
-        ended: list[tuple[Claimed, Ended]] = []
-        returned: list[tuple[Claimed, Returned]] = []
-        for row, outcome in batch:
-            if isinstance(outcome, Succeeded | Failed | Cancelled):
-                ended.append((row, outcome))
-            else:
-                returned.append((row, outcome))
+        ended: list[Finished] = []
+        returned: list[Finished] = []
+        for finished in batch:
+            (ended if isinstance(finished[1], Succeeded | Failed | Cancelled) else returned).append(finished)
         if ended:
             await self._write(ended, self._settle_query)
         if returned:
@@ -81,7 +81,7 @@ class Settler:
     def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
         return jobs.settle([(row, outcome, self._keep(row, outcome)) for row, outcome in ended])
 
-    async def _write(self, batch: Sequence[Finished], query: Callable[[Sequence[Finished]], Query[str]]) -> None:
+    async def _write(self, batch: Sequence[Finished], query: Write) -> None:
         """Write a batch; one that PostgreSQL refuses is halved until the bad row stands alone."""
         try:
             written = await self._link.run(query(batch))
@@ -96,9 +96,7 @@ class Settler:
                 batch = await self._sort_out(batch, set(written))
             self._done([row for row, _ in batch])
 
-    async def _halve(
-        self, batch: Sequence[Finished], query: Callable[[Sequence[Finished]], Query[str]], error: Refused
-    ) -> None:
+    async def _halve(self, batch: Sequence[Finished], query: Write, error: Refused) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle], query)

@@ -34,7 +34,11 @@ def chores(
         Chore(
             "rescue of the lost", sweep * 12, lambda connection: rescue(connection, keep=keep, actor=actor, lost=True)
         ),
-        Chore("reading queue settings", timedelta(seconds=10), lambda connection: settings(connection.run(queues.settings()))),
+        Chore(
+            "reading queue settings",
+            timedelta(seconds=10),
+            lambda connection: settings(connection.run(queues.settings())),
+        ),
         Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
     ]
 

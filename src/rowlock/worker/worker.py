@@ -13,7 +13,7 @@ from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
 from rowlock.errors import InvalidOption
 from rowlock.model.handler import Handler
-from rowlock.model.spec import DEFAULT_QUEUE, Keep
+from rowlock.model.spec import Keep
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
 
@@ -31,11 +31,11 @@ class Worker:
         handlers: Mapping[str, Handler],
         database: Database,
         keep: Keep,
-        queues: str | Sequence[str] | Mapping[str, float] = DEFAULT_QUEUE,
-        slots: int = 100,
-        threads: int | None = None,
-        lease: timedelta = timedelta(seconds=30),
-        grace: timedelta = timedelta(seconds=30),
+        queues: str | Sequence[str] | Mapping[str, float],
+        slots: int,
+        threads: int | None,
+        lease: timedelta,
+        grace: timedelta,
     ) -> None:
         if slots < 1 or (threads is not None and threads < 1):
             raise InvalidOption(f"slots={slots} and threads={threads} must be at least 1")

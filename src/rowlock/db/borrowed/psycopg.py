@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from typing import Any, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from rowlock.db import session
 from rowlock.db.session import read_as_text
 from rowlock.errors import SchemaMissing, WrongConnection
-from rowlock.store.query import Conversation, statement
+from rowlock.store.query import Conversation
 
 T = TypeVar("T")
 
-# Connections on which our schema was seen: asked once, because asking after a failed insert would be too late for the
+# The schemas seen on each connection: asked once, and first, because after a failed insert it would be too late for the
 # caller's transaction.
-_seen: WeakSet[psycopg.Connection[Any] | psycopg.AsyncConnection[Any]] = WeakSet()
+_seen: WeakKeyDictionary[psycopg.Connection[Any] | psycopg.AsyncConnection[Any], set[str]] = WeakKeyDictionary()
 _LOOK = "select to_regclass(%s) is not null"
 
 
@@ -30,17 +31,10 @@ def converse(connection: object, conversation: Conversation[T], schema: str) -> 
     _check_usable(connection)
     with connection.cursor(row_factory=tuple_row) as cursor:
         read_as_text(cursor.adapters)
-        if connection not in _seen:
+        if schema not in _seen.setdefault(connection, set()):
             _check_found(cursor.execute(_LOOK, [f"{schema}.jobs"]).fetchone(), schema)
-            _seen.add(connection)
-        try:
-            query = next(conversation)
-            while True:
-                rows = cursor.execute(statement(query.name, schema), query.params).fetchall()
-                query = conversation.send([query.read(row) for row in rows])
-        except StopIteration as end:
-            answer: T = end.value
-            return answer
+            _seen[connection].add(schema)
+        return session.converse(cursor, conversation, schema)
 
 
 async def aconverse(connection: object, conversation: Conversation[T], schema: str) -> T:
@@ -52,18 +46,11 @@ async def aconverse(connection: object, conversation: Conversation[T], schema: s
     _check_usable(connection)
     async with connection.cursor(row_factory=tuple_row) as cursor:
         read_as_text(cursor.adapters)
-        if connection not in _seen:
+        if schema not in _seen.setdefault(connection, set()):
             await cursor.execute(_LOOK, [f"{schema}.jobs"])
             _check_found(await cursor.fetchone(), schema)
-            _seen.add(connection)
-        try:
-            query = next(conversation)
-            while True:
-                await cursor.execute(statement(query.name, schema), query.params)
-                query = conversation.send([query.read(row) for row in await cursor.fetchall()])
-        except StopIteration as end:
-            answer: T = end.value
-            return answer
+            _seen[connection].add(schema)
+        return await session.aconverse(cursor, conversation, schema)
 
 
 def _check_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:

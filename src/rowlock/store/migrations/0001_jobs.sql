@@ -147,6 +147,59 @@ create unlogged table rowlock.parked (
     primary key (queue, worker)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
 
+-- Enqueue from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
+-- Answers the job's id; with a key that is held, the id of the job that holds it.
+create function rowlock.enqueue(
+    task text, args json default '{}', queue text default 'default', priority integer default 0,
+    run_at timestamptz default null, delay interval default null, key text default null, tags text[] default null,
+    attempts integer default 10, expires interval default null
+) returns uuid
+    language plpgsql volatile
+    as $$
+    #variable_conflict use_variable
+    declare
+        new_id uuid := rowlock.uuid7();
+        starts timestamptz := greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now());
+        holder rowlock.keys;
+    begin
+        if json_typeof(args) is distinct from 'object' then
+            raise exception 'rowlock.enqueue: args must be a JSON object of arguments by name, not %', json_typeof(args)
+                using errcode = 'invalid_parameter_value';
+        end if;
+        if octet_length(args::text) > 1048576 then
+            raise exception 'rowlock.enqueue: args are % bytes long, 1 MiB is the limit', octet_length(args::text)
+                using errcode = 'program_limit_exceeded';
+        end if;
+        begin
+            perform args::jsonb;  -- json lets NUL and lone surrogates pass; no handler could be given them
+        exception when others then
+            raise exception 'rowlock.enqueue: args hold what JSON cannot carry: %', sqlerrm
+                using errcode = 'invalid_parameter_value';
+        end;
+        -- As in the Python client: a held key's holder is looked for in the next statement, and may be gone by then.
+        while key is not null loop
+            insert into rowlock.keys (key, task, job) values (key, task, new_id) on conflict do nothing;
+            exit when found;
+            select * into holder from rowlock.keys as held where held.key = enqueue.key;
+            if found and holder.task <> task then
+                raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, holder.job, holder.task
+                    using errcode = 'unique_violation';
+            elsif found then
+                return holder.job;
+            end if;
+        end loop;
+        insert into rowlock.jobs
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+        values (
+            new_id, queue, task, priority, attempts, starts, rowlock.now(), rowlock.now() + expires, args, tags, key
+        );
+        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = enqueue.queue) then
+            perform pg_notify(rowlock.channel(queue), '');
+        end if;
+        return new_id;
+    end
+    $$;
+
 -- What operators did, and what upkeep did that they will ask about. Kept by day like history.
 create table rowlock.events (
     id          uuid not null default rowlock.uuid7(),

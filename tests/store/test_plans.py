@@ -1,0 +1,206 @@
+"""Plans: claim and settle cost their batch, whatever the planner believes about the table.
+
+A queue's statistics are always wrong. The worst state is a normal one: vacuumed while empty, statements prepared, then a
+flood. So the statements are prepared on an empty, vacuumed table and measured after it was loaded, and never analysed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.store import jobs
+from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.query import Query, statement
+from tests.engine import Engine
+
+Db = psycopg.Connection[TupleRow]
+FLOOD = 20_000
+BATCH = 500
+
+
+class Prepared:
+    """A statement of ours, prepared under a name, so that EXPLAIN can look at the plan a worker's session would use."""
+
+    def __init__(self, engine: Engine, query: Query[Any]) -> None:
+        self.engine = engine
+        self.name = f"p_{query.name}"
+        text = statement(query.name, "rowlock")
+        self.parameters = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+        for number, parameter in enumerate(self.parameters, 1):
+            text = text.replace(f"%({parameter})s", f"${number}")
+        engine.connection.execute(f"prepare {self.name} as {text}".replace("%%", "%").encode())
+
+    def explain(self, query: Query[Any]) -> Plan:
+        """Run it, really, and say what it did."""
+        values = sql.SQL(", ").join(sql.Literal(query.params[parameter]) for parameter in self.parameters)
+        text = sql.SQL("explain (analyze, buffers, format json) execute {}({})").format(
+            sql.Identifier(self.name), values
+        )
+        row = self.engine.connection.execute(text).fetchone()
+        assert row is not None
+        return Plan(json.loads(row[0])[0]["Plan"])
+
+
+class Plan:
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.nodes = list(_walk(root))
+        self.buffers = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+
+    def rows_touched(self) -> int:
+        """Rows that scans of tables and CTEs gave or threw away: n² shows here, on any machine."""
+        scans = [node for node in self.nodes if "Scan" in node["Node Type"]]
+        return round(
+            sum(
+                (
+                    node["Actual Rows"]
+                    + node.get("Rows Removed by Filter", 0)
+                    + node.get("Rows Removed by Join Filter", 0)
+                )
+                * node["Actual Loops"]
+                for node in scans
+            )
+        )
+
+    def whole_scans(self) -> list[str]:
+        """Scans that read a table without an index condition."""
+        return [
+            f"{node['Node Type']} on {node.get('Relation Name')}"
+            for node in self.nodes
+            if node.get("Relation Name") == "jobs"
+            and (node["Node Type"] == "Seq Scan" or (node["Node Type"] == "Index Scan" and "Index Cond" not in node))
+        ]
+
+
+def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _walk(child)
+
+
+@pytest.fixture
+def engine(url: str, db: Db) -> Iterator[Engine]:
+    """A session whose statements meet a table that was vacuumed while it was empty, and will not be analysed."""
+    db.execute("alter table rowlock.jobs set (autovacuum_enabled = off)")
+    db.execute("vacuum analyze rowlock.jobs")
+    engine = Engine(url)
+    yield engine
+    engine.close()
+
+
+def flood(db: Db) -> None:
+    """Many due jobs in one lane."""
+    load(db, FLOOD)
+
+
+def lopsided(db: Db) -> None:
+    """Nearly everything runs or waits, and the due jobs are few and of the lowest priority."""
+    load(db, FLOOD, state="running")
+    load(db, FLOOD, priority=4, run_at="rowlock.now() + interval '1 day'")
+    load(db, 2 * BATCH, priority=-4)
+
+
+def load(db: Db, count: int, *, state: str = "ready", priority: int = 0, run_at: str = "rowlock.now()") -> None:
+    running = state == "running"
+    db.execute(
+        f"""insert into rowlock.jobs (id, queue, task, state, priority, attempts, run_at, created_at, args, token, worker)
+        select rowlock.uuid7(), 'default', 't', '{state}', {priority}, 10, {run_at}, rowlock.now(), '{{}}',
+            {"gen_random_uuid(), gen_random_uuid()" if running else "null, null"}
+        from generate_series(1, {count})""".encode()
+    )
+
+
+def claim_query(engine: Engine, *, limit: int = BATCH, floor: Claimed | None = None) -> Query[Claimed]:
+    lanes = [Lane("default", priority) for priority in PRIORITIES]
+    if floor is not None:
+        lanes[PRIORITIES.index(floor.priority)] = Lane("default", floor.priority, floor.run_at, floor.id)
+    return jobs.claim(lanes=lanes, limit=limit, worker=engine.worker)
+
+
+def settle_query(rows: Sequence[Claimed]) -> Query[str]:
+    ended: list[tuple[Claimed, Ended, timedelta | None]] = [(row, Succeeded("1"), timedelta(days=1)) for row in rows]
+    return jobs.settle(ended)
+
+
+def return_query(rows: Sequence[Claimed]) -> Query[str]:
+    returned: list[tuple[Claimed, Returned]] = [(row, Retried("{}", timedelta(hours=1))) for row in rows]
+    return jobs.give_back(returned)
+
+
+@pytest.mark.parametrize("state", [flood, lopsided])
+def test_a_claim_prepared_on_an_empty_table_costs_its_batch(
+    engine: Engine, db: Db, state: Callable[[Db], None]
+) -> None:
+    claim = Prepared(engine, claim_query(engine))
+    for _ in range(6):  # so that a generic plan would be settled on by now, were it allowed
+        claim.explain(claim_query(engine))
+    state(db)
+
+    plan = claim.explain(claim_query(engine))
+
+    assert plan.whole_scans() == []
+    assert plan.rows_touched() <= 8 * BATCH
+    assert db.execute("select count(*) from rowlock.jobs where worker = %s", [engine.worker]).fetchone() == (BATCH,)
+
+
+@pytest.mark.parametrize("state", [flood, lopsided])
+@pytest.mark.parametrize("query", [settle_query, return_query])
+def test_a_settle_prepared_on_an_empty_table_costs_its_batch(
+    engine: Engine, db: Db, query: Callable[[Sequence[Claimed]], Query[str]], state: Callable[[Db], None]
+) -> None:
+    nobody = Claimed(*["00000000-0000-0000-0000-000000000000"] * 2, "t", "{}", "", 0, "", 0, 0, 0, 0, None, None, None)
+    settle = Prepared(engine, query([nobody]))
+    for _ in range(6):
+        settle.explain(query([nobody]))
+    state(db)
+    rows = engine.claim(BATCH)
+
+    plan = settle.explain(query(rows))
+
+    assert plan.whole_scans() == []
+    assert plan.rows_touched() <= 12 * BATCH
+    assert db.execute(
+        "select count(*) from rowlock.jobs where worker = %s and state = 'running'", [engine.worker]
+    ).fetchone() == (0,)
+
+
+def test_a_claim_does_not_read_the_delayed_backlog(engine: Engine, db: Db) -> None:
+    claim = Prepared(engine, claim_query(engine))
+    load(db, FLOOD // 4, priority=-4)
+    alone = claim.explain(claim_query(engine, limit=50)).buffers
+    load(db, 2 * FLOOD, priority=4, run_at="rowlock.now() + interval '1 day'")
+
+    behind = claim.explain(claim_query(engine, limit=50)).buffers
+
+    assert behind <= alone * 1.1
+
+
+def test_under_a_held_snapshot_a_claim_does_not_walk_the_dead(engine: Engine, db: Db, url: str) -> None:
+    """Vacuum cannot remove what the held snapshot might see; the floor is above it."""
+    with psycopg.connect(url) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from rowlock.jobs")
+        load(db, FLOOD)
+        last = None
+        while rows := engine.claim(1_000):
+            engine.settle(*rows)
+            last = max(rows, key=lambda row: (row.run_at, row.id))
+        load(db, 100)
+        assert last is not None
+        claim = Prepared(engine, claim_query(engine))
+
+        from_floor = claim.explain(claim_query(engine, limit=10, floor=last)).buffers
+        from_bottom = claim.explain(claim_query(engine, limit=10)).buffers
+
+    assert from_floor < 250
+    assert from_bottom > 10 * from_floor  # else this test proves nothing

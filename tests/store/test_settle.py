@@ -1,0 +1,193 @@
+"""Settle: who may end an attempt, and what becomes of its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Snoozed, Succeeded
+from rowlock.store import jobs
+from tests.engine import Engine
+
+Db = psycopg.Connection[TupleRow]
+FAILURE = json.dumps({"type": "ValueError", "message": "no", "traceback": "…"})
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    engine = Engine(url)
+    yield engine
+    engine.close()
+
+
+def test_an_ended_job_leaves_the_hot_table_for_history(engine: Engine, db: Db) -> None:
+    [job_id] = engine.enqueue()
+    [row] = engine.claim()
+
+    assert engine.settle(row, outcome=Succeeded('{"n": 1e22}')) == [row.token]
+
+    assert db.execute("select count(*) from rowlock.jobs").fetchone() == (0,)
+    ended = db.execute("select id::text, state, result::text, claims, failures from rowlock.history").fetchall()
+    assert ended == [(job_id, "succeeded", '{"n": 1e22}', 1, 0)]
+
+
+def test_a_stale_attempt_settles_nothing(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [stale] = engine.claim()
+    engine.give_back(stale, outcome=HandedBack())
+    [current] = engine.claim()
+
+    assert engine.settle(stale) == []
+    assert engine.settle(current) == [current.token]
+
+
+def test_a_stale_attempt_settles_nothing_in_one_batch_with_other_tokens(engine: Engine, db: Db) -> None:
+    """Two arrays that are matched apart would pair the stale id with the other job's fresh token."""
+    engine.enqueue(2)
+    stale, other = sorted(engine.claim())
+    engine.give_back(stale, outcome=HandedBack())
+    [current] = engine.claim()
+    assert current.id == stale.id
+
+    accepted = engine.settle(stale, other)
+
+    assert accepted == [other.token]
+    assert db.execute("select id::text, token::text from rowlock.jobs").fetchall() == [(current.id, current.token)]
+
+
+def test_two_attempts_of_one_job_in_one_batch_count_once(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [stale] = engine.claim()
+    engine.give_back(stale, outcome=HandedBack())
+    [current] = engine.claim()
+
+    assert engine.settle(stale, current) == [current.token]
+    assert db.execute("select count(*) from rowlock.history").fetchone() == (1,)
+
+
+def test_a_row_that_someone_has_locked_does_not_hold_up_the_others(engine: Engine, url: str) -> None:
+    engine.enqueue(100)
+    rows = engine.claim()
+    with psycopg.connect(url) as holder:
+        holder.execute("select from rowlock.jobs where id = %s for update", [rows[0].id])
+
+        accepted = engine.settle(*rows)
+
+        assert sorted(accepted) == sorted(row.token for row in rows[1:])
+        assert engine.run(jobs.held(rows)) == [rows[0].token]
+    assert engine.settle(rows[0]) == [rows[0].token]
+
+
+def test_settlers_lock_in_one_order(engine: Engine) -> None:
+    engine.enqueue(50)
+    rows = engine.claim()
+
+    query = jobs.settle([(row, Succeeded(None), None) for row in reversed(rows)])
+
+    ids = query.params["ids"] or ""
+    assert ids == "{" + ",".join(sorted(row.id for row in rows)) + "}"
+
+
+def test_a_job_without_history_leaves_no_trace(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+
+    engine.run(jobs.settle([(row, Succeeded(None), None)]))
+
+    counts = db.execute("select (select count(*) from rowlock.jobs), (select count(*) from rowlock.history)")
+    assert counts.fetchone() == (0, 0)
+
+
+def test_a_job_is_kept_as_long_as_asked(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+
+    engine.run(jobs.settle([(row, Failed(FAILURE, "exhausted"), timedelta(days=30))]))
+
+    kept = db.execute("select expires_on - (rowlock.now() at time zone 'UTC')::date from rowlock.history").fetchone()
+    assert kept == (30,)
+
+
+def test_a_failure_is_kept_with_its_circumstances(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+
+    engine.settle(row, outcome=Failed(FAILURE, "exhausted"))
+
+    [(reason, failures, errors)] = db.execute("select reason, failures, errors from rowlock.history").fetchall()
+    assert (reason, failures) == ("exhausted", 1)
+    assert errors[0].keys() == {"type", "message", "traceback", "attempt", "worker", "started_at", "ended_at"}
+    assert errors[0]["worker"] == engine.worker
+
+
+def test_the_last_ten_errors_are_kept(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    for n in range(13):
+        [row] = engine.claim()
+        engine.give_back(row, outcome=Retried(json.dumps({"type": "E", "message": str(n)}), timedelta(0)))
+
+    [(failures, errors)] = db.execute("select failures, errors from rowlock.jobs").fetchall()
+
+    assert failures == 13
+    assert [error["message"] for error in errors] == [str(n) for n in range(3, 13)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "failures", "later"),
+    [
+        (Retried(FAILURE, timedelta(hours=1)), "ready", 1, True),
+        (Snoozed(timedelta(hours=1)), "ready", 0, True),
+        (HandedBack(), "ready", 0, False),
+        (Blocked("unknown task"), "waiting", 0, False),
+    ],
+)
+def test_only_a_failure_spends_an_attempt(
+    engine: Engine, db: Db, outcome: Retried | Snoozed | HandedBack | Blocked, state: str, failures: int, later: bool
+) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+
+    engine.give_back(row, outcome=outcome)
+
+    facts = db.execute("select state, failures, run_at > rowlock.now(), token, claims, crashes from rowlock.jobs")
+    assert facts.fetchone() == (state, failures, later, None, 1, 0)
+
+
+def test_many_attempts_return_each_with_its_own_facts(engine: Engine, db: Db) -> None:
+    engine.enqueue(3)
+    a, b, c = sorted(engine.claim())
+
+    engine.run(
+        jobs.give_back([(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("b"))])
+    )
+
+    facts = db.execute(
+        "select state, failures, reason, round(extract(epoch from run_at - rowlock.now()) / 3600) from rowlock.jobs order by id"
+    )
+    assert facts.fetchall() == [("ready", 1, None, 1), ("waiting", 0, "b", 0), ("ready", 0, None, 3)]
+
+
+def test_a_stale_attempt_returns_nothing(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [stale] = engine.claim()
+    engine.give_back(stale, outcome=HandedBack())
+    [current] = engine.claim()
+
+    assert engine.give_back(stale, outcome=Retried(FAILURE, timedelta(0))) == []
+    assert db.execute("select token::text, failures from rowlock.jobs").fetchone() == (current.token, 0)
+
+
+def test_a_missing_partition_is_said_so_and_nothing_is_settled(engine: Engine, db: Db) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+
+    with pytest.raises(psycopg.errors.CheckViolation) as caught:
+        engine.run(jobs.settle([(row, Cancelled("asked"), timedelta(days=3650))]))
+
+    assert caught.value.diag.constraint_name is None
+    assert engine.settle(row) == [row.token]
