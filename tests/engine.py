@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import TypeVar
 from uuid import uuid4
 
 from rowlock.db.session import Connection, connect, run
@@ -12,6 +13,9 @@ from rowlock.model.outcome import Ended, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.store import jobs, workers
 from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.query import Query
+
+T = TypeVar("T")
 
 SCHEMA = "rowlock"
 
@@ -25,7 +29,7 @@ class Engine:
         facts = {"queues": ["default"], "tasks": ["t"], "slots": 1, "host": "test", "pid": 1, "version": "0"}
         self.run(workers.register(worker=self.worker, lease=lease, **facts))  # type: ignore[arg-type]
 
-    def run(self, query: jobs.Query[object]) -> list[object]:
+    def run(self, query: Query[T]) -> list[T]:
         return run(self.connection.cursor(), query, SCHEMA)
 
     def enqueue(

@@ -118,6 +118,7 @@ def test_a_job_locked_by_someone_else_is_passed_over(engine: Engine, url: str) -
         assert [row.id for row in engine.claim()] == [free]
 
 
+@pytest.mark.usefixtures("durable")
 def test_claims_do_not_wait_for_the_disk_and_settles_do(engine: Engine, db: Db) -> None:
     engine.enqueue(50)
 

@@ -1,7 +1,7 @@
 """Plans: claim and settle cost their batch, whatever the planner believes about the table.
 
-A queue's statistics are always wrong. The worst state is a normal one: vacuumed while empty, statements prepared, then a
-flood. So the statements are prepared on an empty, vacuumed table and measured after it was loaded, and never analysed.
+A queue's statistics are always wrong. The worst state is a normal one: vacuumed while empty, statements prepared, then
+a flood. So they are prepared on an empty, vacuumed table and measured after it was loaded, and never analysed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tests.engine import Engine
 Db = psycopg.Connection[TupleRow]
 FLOOD = 20_000
 BATCH = 500
+NIL = "00000000-0000-0000-0000-000000000000"
 
 
 class Prepared:
@@ -57,19 +58,13 @@ class Plan:
         self.nodes = list(_walk(root))
         self.buffers = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
 
-    def rows_touched(self) -> int:
+    def rows_touched(self) -> float:
         """Rows that scans of tables and CTEs gave or threw away: n² shows here, on any machine."""
         scans = [node for node in self.nodes if "Scan" in node["Node Type"]]
-        return round(
-            sum(
-                (
-                    node["Actual Rows"]
-                    + node.get("Rows Removed by Filter", 0)
-                    + node.get("Rows Removed by Join Filter", 0)
-                )
-                * node["Actual Loops"]
-                for node in scans
-            )
+        gone = ("Rows Removed by Filter", "Rows Removed by Join Filter")
+        return sum(
+            float(node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(kind, 0) for kind in gone)))
+            for node in scans
         )
 
     def whole_scans(self) -> list[str]:
@@ -113,7 +108,8 @@ def lopsided(db: Db) -> None:
 def load(db: Db, count: int, *, state: str = "ready", priority: int = 0, run_at: str = "rowlock.now()") -> None:
     running = state == "running"
     db.execute(
-        f"""insert into rowlock.jobs (id, queue, task, state, priority, attempts, run_at, created_at, args, token, worker)
+        f"""insert into rowlock.jobs
+            (id, queue, task, state, priority, attempts, run_at, created_at, args, token, worker)
         select rowlock.uuid7(), 'default', 't', '{state}', {priority}, 10, {run_at}, rowlock.now(), '{{}}',
             {"gen_random_uuid(), gen_random_uuid()" if running else "null, null"}
         from generate_series(1, {count})""".encode()
@@ -158,7 +154,7 @@ def test_a_claim_prepared_on_an_empty_table_costs_its_batch(
 def test_a_settle_prepared_on_an_empty_table_costs_its_batch(
     engine: Engine, db: Db, query: Callable[[Sequence[Claimed]], Query[str]], state: Callable[[Db], None]
 ) -> None:
-    nobody = Claimed(*["00000000-0000-0000-0000-000000000000"] * 2, "t", "{}", "", 0, "", 0, 0, 0, 0, None, None, None)
+    nobody = Claimed(NIL, NIL, "t", "{}", "default", 0, "", 0, 0, 0, 1, None, None, None)
     settle = Prepared(engine, query([nobody]))
     for _ in range(6):
         settle.explain(query([nobody]))

@@ -68,10 +68,10 @@ class Database:
     def converse(
         self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
     ) -> T:
-        """Hold a conversation: on the caller's connection as it stands, else on one of ours, in a transaction if `atomic`.
+        """Hold a conversation: on the caller's connection as it is, else on one of ours, in a transaction if `atomic`.
 
-        `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and the
-        conversation is held once more on a new one.
+        `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and
+        the conversation is held once more on a new one.
         """
         if connection is not None:
             return borrowed.converse(connection, begin(False), self.schema)

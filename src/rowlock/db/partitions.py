@@ -73,7 +73,7 @@ def _make(connection: Connection, schema: str, partitioned: Partitioned, *, star
 
 
 def _drop(connection: Connection, schema: str, table: str, name: str, how: str) -> None:
-    """Detach without blocking readers or settles (a plain DROP waits for the first and blocks the second), then drop."""
+    """Detach, then drop: a plain DROP would wait for every reader, and every settle would wait behind it."""
     parent, part = sql.Identifier(schema, table), sql.Identifier(schema, name)
     connection.execute(sql.SQL("alter table {} detach partition {} " + how).format(parent, part))
     connection.execute(sql.SQL("drop table {}").format(part))

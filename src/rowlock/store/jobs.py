@@ -160,7 +160,7 @@ def _claimed(row: tuple[object, ...]) -> Claimed:
 
 
 def settle(attempts: Sequence[tuple[Claimed, Ended, timedelta | None]]) -> Query[str]:
-    """End jobs for good, keeping each in history for its time (None: no trace); answers the tokens that were accepted."""
+    """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted."""
     rows = sorted(
         (job.id, job.token, *_ending(outcome), None if keep is None else interval(keep))
         for job, outcome, keep in attempts

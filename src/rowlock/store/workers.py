@@ -47,6 +47,11 @@ def leave(*, worker: str) -> Query[None]:
     return Query("worker_leave", {"worker": worker}, _nothing)
 
 
+def any_dead() -> Query[bool]:
+    """Whether any worker's lease has run out."""
+    return Query("worker_dead", {}, first)
+
+
 def bury() -> Query[None]:
     """Remove workers that are dead and hold nothing."""
     return Query("worker_bury", {}, _nothing)

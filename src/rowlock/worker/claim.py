@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from rowlock.db.link import Link
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, workers
-from rowlock.worker.lanes import Floors, Queues
+from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.run import Runner
 
 log = logging.getLogger("rowlock.worker")
 
-# An enqueue that looked for parked workers before we parked may commit after our first look: look again soon, then poll.
+# An enqueue that looked for parked workers before we parked may commit after our first look: look again, then poll.
 _LOOKS_AFTER_PARKING = (0.02, 0.08, 0.32)
 _POLL = 1.0
-# Parked, every enqueue notifies us, under a lock that is global until its commit. A worker that keeps finding jobs looks by
-# itself: after so many claims in a row it leaves, and parks again when it finds nothing. Toggling more often bloats the table.
+# While we are parked every enqueue notifies, under a lock that is global until its commit. A worker that keeps finding
+# jobs looks by itself: after so many claims in a row it leaves, and it parks again when it finds nothing. More toggling
+# would bloat the table.
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 # A worker without room leaves after so long.
@@ -87,6 +88,7 @@ class Claimer:
         lanes = self._floors.lanes(self._queues.order(), below=below)
         rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker))
         ended = time.monotonic()
+        in_order(rows, lanes)
         if below:
             self._floors.looked_below(ended, ended - started)
         self._floors.raise_to(rows)

@@ -65,7 +65,7 @@ class Incarnation:
         self._settler = Settler(
             link=self._settle_link,
             keep=self._keep,
-            settled=lambda rows: self._runner.settled(rows),  # made below
+            settled=self._settled,
             make_partitions=lambda: asyncio.to_thread(self._make_partitions, conninfo),
         )
         self._runner = Runner(
@@ -80,6 +80,9 @@ class Incarnation:
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
+
+    def _settled(self, rows: Sequence[Claimed]) -> None:
+        self._runner.settled(rows)
 
     def _make_renewer(self) -> Renewer:
         loop = asyncio.get_running_loop()

@@ -46,8 +46,10 @@ def chores(
 def rescue(connection: Steady, *, keep: Keep, actor: str, lost: bool) -> None:
     """Take jobs back from dead workers, then remove those workers.
 
-    One sweeper at a time: the lock is an earlier statement of its transaction, so that the sweep sees what the last one did.
+    One sweeper at a time: the lock is an earlier statement of its transaction, so that it sees what the last one did.
     """
+    if not lost and not connection.run(workers.any_dead())[0]:
+        return
     query = jobs.rescue(limit=_RESCUE_BATCH, crashes=MOST_CRASHES, keep=keep.failed, lost=lost, actor=actor)
     with connection.sweep("rescue") as free:
         if not free:

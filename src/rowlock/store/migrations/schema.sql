@@ -1,0 +1,209 @@
+-- The sum of the migrations, as PostgreSQL describes it. Nothing reads it but people and a test.
+-- Written by: ./run python -m tests.store.snapshot
+
+create table rowlock.events (
+    id uuid not null default rowlock.uuid7(),
+    at timestamp with time zone not null default rowlock.now(),
+    expires_on date not null default (((rowlock.now() AT TIME ZONE 'UTC'::text))::date + 30),
+    kind text not null,
+    job uuid,
+    actor text not null,
+    details json not null default '{}'::json
+) partition by RANGE (expires_on);
+CREATE INDEX events_job ON ONLY rowlock.events USING btree (job) WHERE (job IS NOT NULL);
+
+create table rowlock.history (
+    id uuid not null,
+    queue text not null,
+    task text not null,
+    state text not null,
+    priority smallint not null,
+    failures integer not null,
+    crashes integer not null,
+    claims integer not null,
+    attempts integer not null,
+    run_at timestamp with time zone not null,
+    created_at timestamp with time zone not null,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone not null,
+    expires_on date not null,
+    worker uuid,
+    args json not null,
+    result json,
+    key text,
+    tags text[],
+    reason text,
+    errors json[],
+    constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
+) partition by RANGE (expires_on);
+CREATE INDEX history_failed ON ONLY rowlock.history USING btree (ended_at, id) WHERE (state = 'failed'::text);
+CREATE INDEX history_id ON ONLY rowlock.history USING btree (id);
+
+create table rowlock.jobs (
+    id uuid not null,
+    queue text not null,
+    task text not null,
+    state text not null default 'ready'::text,
+    priority smallint not null default 0,
+    failures integer not null default 0,
+    crashes integer not null default 0,
+    claims integer not null default 0,
+    attempts integer not null,
+    run_at timestamp with time zone not null,
+    created_at timestamp with time zone not null,
+    started_at timestamp with time zone,
+    expires_at timestamp with time zone,
+    token uuid,
+    worker uuid,
+    args json not null,
+    key text,
+    tags text[],
+    waits_for text,
+    reason text,
+    errors json[],
+    constraint jobs_attempts_check CHECK ((attempts > 0)),
+    constraint jobs_check CHECK (((state = 'running'::text) = (token IS NOT NULL))),
+    constraint jobs_check1 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
+    constraint jobs_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
+    constraint jobs_pkey PRIMARY KEY (id),
+    constraint jobs_priority_check CHECK (((priority >= '-4'::integer) AND (priority <= 4))),
+    constraint jobs_queue_check CHECK (((octet_length(queue) >= 1) AND (octet_length(queue) <= 200))),
+    constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
+    constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text])))
+) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
+CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
+CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
+CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task) WHERE (state = 'waiting'::text);
+
+create table rowlock.keys (
+    key text not null,
+    task text not null,
+    job uuid not null,
+    constraint keys_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
+    constraint keys_pkey PRIMARY KEY (key)
+);
+
+create table rowlock.migrations (
+    version integer not null,
+    name text not null,
+    compatible integer not null,
+    applied_at timestamp with time zone not null default now(),
+    constraint migrations_pkey PRIMARY KEY (version)
+);
+
+create unlogged table rowlock.parked (
+    queue text not null,
+    worker uuid not null,
+    constraint parked_pkey PRIMARY KEY (queue, worker)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
+
+create table rowlock.queues (
+    name text not null,
+    keep_succeeded interval,
+    keep_failed interval,
+    keep_cancelled interval,
+    constraint queues_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+    constraint queues_pkey PRIMARY KEY (name)
+);
+
+create table rowlock.workers (
+    id uuid not null,
+    host text not null,
+    pid integer not null,
+    queues text[] not null,
+    slots integer not null,
+    tasks text[] not null,
+    version text not null,
+    started_at timestamp with time zone not null,
+    lease timestamp with time zone not null,
+    stopping boolean not null default false,
+    constraint workers_pkey PRIMARY KEY (id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
+
+CREATE OR REPLACE FUNCTION rowlock.add_error(errors json[], failure text, attempt integer, worker uuid, started_at timestamp with time zone)
+ RETURNS json[]
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN CASE WHEN (failure IS NULL) THEN errors ELSE ((errors || (((failure)::jsonb || jsonb_build_object('attempt', attempt, 'worker', worker, 'started_at', started_at, 'ended_at', rowlock.now())))::json))[GREATEST(1, (COALESCE(cardinality(errors), 0) - 8)):] END;
+
+CREATE OR REPLACE FUNCTION rowlock.channel(queue text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN ('rowlock:'::text || md5(('rowlock.'::text || queue)));
+
+CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT 10, expires interval DEFAULT NULL::interval)
+ RETURNS uuid
+ LANGUAGE plpgsql
+AS $function$
+    #variable_conflict use_variable
+    declare
+        new_id uuid := rowlock.uuid7();
+        starts timestamptz := greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now());
+        holder rowlock.keys;
+    begin
+        if json_typeof(args) is distinct from 'object' then
+            raise exception 'rowlock.enqueue: args must be a JSON object of arguments by name, not %', json_typeof(args)
+                using errcode = 'invalid_parameter_value';
+        end if;
+        if octet_length(args::text) > 1048576 then
+            raise exception 'rowlock.enqueue: args are % bytes long, 1 MiB is the limit', octet_length(args::text)
+                using errcode = 'program_limit_exceeded';
+        end if;
+        begin
+            perform args::jsonb;  -- json lets NUL and lone surrogates pass; no handler could be given them
+        exception when others then
+            raise exception 'rowlock.enqueue: args hold what JSON cannot carry: %', sqlerrm
+                using errcode = 'invalid_parameter_value';
+        end;
+        -- As in the Python client: a held key's holder is looked for in the next statement, and may be gone by then.
+        while key is not null loop
+            insert into rowlock.keys (key, task, job) values (key, task, new_id) on conflict do nothing;
+            exit when found;
+            select * into holder from rowlock.keys as held where held.key = enqueue.key;
+            if found and holder.task <> task then
+                raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, holder.job, holder.task
+                    using errcode = 'unique_violation';
+            elsif found then
+                return holder.job;
+            end if;
+        end loop;
+        insert into rowlock.jobs
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+        values (
+            new_id, queue, task, priority, attempts, starts, rowlock.now(), rowlock.now() + expires, args, tags, key
+        );
+        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = enqueue.queue) then
+            perform pg_notify(rowlock.channel(queue), '');
+        end if;
+        return new_id;
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.now()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN statement_timestamp();
+
+CREATE OR REPLACE FUNCTION rowlock.token()
+ RETURNS uuid
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select encode(int8send((random() * 9007199254740992)::bigint) || int8send((random() * 9007199254740992)::bigint), 'hex')::uuid
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.uuid7()
+ RETURNS uuid
+ LANGUAGE sql
+ PARALLEL SAFE
+AS $function$
+    select encode(
+        set_bit(set_bit(
+            overlay(uuid_send(gen_random_uuid())
+                placing substring(int8send((extract(epoch from clock_timestamp()) * 1000)::bigint) from 3)
+                from 1 for 6),
+            52, 1), 53, 1), 'hex')::uuid
+    $function$;

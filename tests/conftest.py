@@ -1,0 +1,104 @@
+"""One PostgreSQL server for each test process, one empty database for each test that asks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from rowlock import Rowlock
+from rowlock.db.binaries import find_binaries
+from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.migrate import migrate
+from rowlock.db.session import connect
+from tests.waiting import until
+
+CACHE = Path(__file__).resolve().parents[1] / ".cache"
+
+
+@pytest.fixture(scope="session")
+def server(worker_id: str) -> Iterator[EmbeddedPostgres]:
+    """A server of this test process alone, with PostgreSQL's defaults but for fsync: its data need not outlive us."""
+    clear_leftovers()
+    # With our pid, so that two runs of the tests at once do not meet.
+    folder = CACHE / f"test-pg-{find_binaries().major}-{worker_id}-{os.getpid()}"
+    with EmbeddedPostgres(folder) as running:
+        set_fsync(running, on=False)
+        yield running
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def durable(server: EmbeddedPostgres) -> Iterator[None]:
+    """The server writes through to the disk, for tests that count how often."""
+    set_fsync(server, on=True)
+    yield
+    set_fsync(server, on=False)
+
+
+def set_fsync(server: EmbeddedPostgres, *, on: bool) -> None:
+    wanted = "on" if on else "off"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"alter system set fsync = {wanted}".encode())
+        connection.execute("select pg_reload_conf()")
+        until(lambda: connection.execute("show fsync").fetchone() == (wanted,))
+
+
+def clear_leftovers() -> None:
+    """Remove the folders of test processes that were killed."""
+    for folder in CACHE.glob("test-pg-*"):
+        try:
+            os.kill(int(folder.name.rpartition("-")[2]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except PermissionError:
+            continue
+
+
+@pytest.fixture
+def database_url(server: EmbeddedPostgres) -> str:
+    """The address of an empty database that is this test's own."""
+    return new_database(server, "template1")
+
+
+def new_database(server: EmbeddedPostgres, template: str) -> str:
+    """The address of a new database; it goes with its server, because dropping it costs a checkpoint."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {template}".encode())
+    return server.url_of(name)
+
+
+@pytest.fixture(scope="session")
+def template(server: EmbeddedPostgres) -> str:
+    """The name of a database with our schema, from which tests' databases are copied."""
+    url = new_database(server, "template1")
+    with connect(url, name="template") as connection:
+        migrate(connection, "rowlock")
+        return connection.info.dbname
+
+
+@pytest.fixture
+def url(server: EmbeddedPostgres, template: str) -> str:
+    """The address of a database with our schema that is this test's own."""
+    return new_database(server, template)
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[Rowlock]:
+    """An app on a database of its own."""
+    with Rowlock(url) as app:
+        yield app
+
+
+@pytest.fixture
+def db(url: str) -> Iterator[psycopg.Connection[TupleRow]]:
+    """A look into the app's database, from outside the app."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection

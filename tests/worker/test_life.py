@@ -1,0 +1,332 @@
+"""A worker's life: it parks, it is woken, it loses its lease or its connection, it stops; its jobs go on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from datetime import timedelta
+from functools import partial
+
+import psycopg
+import pytest
+
+from rowlock import Rowlock, SchemaMissing, current_job
+from rowlock.db import migrate
+from tests.waiting import auntil, until
+from tests.worker.process import worker_process
+from tests.worker.working import Db, ended, one, work_off, work_until
+
+SOON = timedelta(seconds=1)
+TERMINATE = """select count(pg_terminate_backend(pid)) from pg_stat_activity
+    where application_name = %s and datname = current_database()"""
+NO_GRACE = timedelta(0)
+
+
+def test_a_killed_workers_jobs_come_back_and_cost_no_attempt(app: Rowlock, db: Db, url: str) -> None:
+    app.enqueue_many([app.call("hold"), app.call("hold in a thread")])
+    with worker_process(url, lease=1) as victim:
+        until(lambda: one(db, "select count(*) = 2 from rowlock.jobs where state = 'running'"))
+        victim.kill()
+    with worker_process(url, lease=1):
+        until(lambda: len(ended(db)) == 2)
+
+    assert {row[1:] for row in ended(db)} == {("succeeded", None, 0)}
+    assert db.execute("select crashes, errors[1]->>'type' from rowlock.history").fetchall() == [(1, "WorkerLost")] * 2
+    assert db.execute("select kind, details->>'crashes' from rowlock.events").fetchall() == [("rescued", "1")] * 2
+    owner = one(db, "select details->>'owner' from rowlock.events limit 1")
+    assert owner.endswith(f":{victim.pid}")
+
+
+def test_a_job_that_kills_its_workers_fails_as_poison_after_three_crashes(app: Rowlock, db: Db, url: str) -> None:
+    app.enqueue("kill")
+    for _ in range(3):
+        with worker_process(url, lease=1) as victim:
+            victim.wait(timeout=30)
+    with worker_process(url, lease=1):
+        until(lambda: ended(db))
+
+    assert db.execute("select state, reason, crashes, failures from rowlock.history").fetchall() == [
+        ("failed", "poison", 3, 0)
+    ]
+    kinds = [row[0] for row in db.execute("select kind from rowlock.events order by at")]
+    assert kinds == ["rescued", "rescued", "poisoned"]
+
+
+def test_jobs_of_a_worker_whose_row_is_gone_are_rescued_too(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    quick.enqueue()
+    db.execute(
+        "update rowlock.jobs set state = 'running', token = gen_random_uuid(), worker = gen_random_uuid(), claims = 1"
+    )
+
+    work_until(app, lambda: ended(db), lease=SOON)
+
+    assert ended(db) == [("quick", "succeeded", None, 0)]
+    assert one(db, "select details->>'owner' from rowlock.events") == "unknown"
+
+
+def test_a_stopping_worker_hands_back_what_it_cannot_finish(app: Rowlock, db: Db) -> None:
+    started = threading.Event()
+
+    @app.task(name="hangs")
+    async def hangs() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    app.enqueue_many(hangs.bind() for _ in range(5))
+    work_until(app, started.is_set, slots=2, grace=NO_GRACE)
+
+    assert (
+        db.execute("select state, failures, crashes, token from rowlock.jobs").fetchall() == [("ready", 0, 0, None)] * 5
+    )
+    assert one(db, "select count(*) from rowlock.workers") == 0
+    assert one(db, "select count(*) from rowlock.parked") == 0
+
+
+def test_a_stopping_worker_lets_running_jobs_finish_within_the_grace_period(app: Rowlock, db: Db) -> None:
+    started, finish = threading.Event(), threading.Event()
+
+    @app.task(name="finishes")
+    def finishes() -> None:
+        started.set()
+        finish.wait(20)
+
+    finishes.enqueue()
+
+    async def work() -> None:
+        worker = app.worker(grace=timedelta(seconds=20))
+        life = asyncio.create_task(worker.run())
+        await auntil(started.is_set)
+        worker.stop()
+        await auntil(lambda: one(db, "select count(*) = 0 from rowlock.parked"))
+        finish.set()
+        await life
+
+    asyncio.run(work())
+
+    assert ended(db) == [("finishes", "succeeded", None, 0)]
+
+
+def test_a_second_stop_hands_back_at_once(app: Rowlock, db: Db) -> None:
+    started = threading.Event()
+
+    @app.task(name="hangs")
+    async def hangs() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    hangs.enqueue()
+
+    async def work() -> None:
+        worker = app.worker(grace=timedelta(hours=1))
+        life = asyncio.create_task(worker.run())
+        await auntil(started.is_set)
+        worker.stop()
+        worker.stop()
+        await life
+
+    asyncio.run(work())
+
+    assert one(db, "select state from rowlock.jobs") == "ready"
+
+
+def test_a_worker_that_lost_its_lease_starts_anew_and_its_stale_attempt_counts_for_nothing(
+    app: Rowlock, db: Db
+) -> None:
+    runs: list[str] = []
+
+    @app.task(name="slow")
+    async def slow() -> None:
+        runs.append(str(current_job().id))
+        if len(runs) == 1:
+            # Somebody takes the lease and the job away, as a rescue does.
+            db.execute("update rowlock.workers set lease = rowlock.now() - interval '1 second'")
+            db.execute("update rowlock.jobs set state = 'ready', token = null")
+            await asyncio.Event().wait()
+
+    slow.enqueue()
+    work_until(app, lambda: ended(db), lease=SOON)
+
+    assert len(runs) == 2
+    assert db.execute("select state, claims from rowlock.history").fetchall() == [("succeeded", 2)]
+
+
+def test_an_idle_worker_is_parked_and_a_new_job_notifies_it(app: Rowlock, db: Db, url: str) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute(f'listen "{one(db, "select rowlock.channel($$default$$)")}"'.encode())
+
+        async def work() -> None:
+            async with app, app.worker():
+                await auntil(lambda: one(db, "select exists (select from rowlock.parked)"))
+                await quick.aenqueue()
+                await auntil(lambda: ended(db))
+
+        asyncio.run(work())
+
+        assert [notify.payload for notify in listener.notifies(timeout=5, stop_after=1)] == [""]
+
+
+def test_without_a_parked_worker_an_enqueue_notifies_nobody(app: Rowlock, db: Db, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute(f'listen "{one(db, "select rowlock.channel($$default$$)")}"'.encode())
+        app.enqueue("quick")
+        app.enqueue_many(app.call("quick") for _ in range(1_000))
+        db.execute("select rowlock.enqueue('quick')")
+        db.execute("notify done")
+        listener.execute("listen done")
+        db.execute("notify done")
+
+        assert [notify.channel for notify in listener.notifies(timeout=5, stop_after=1)] == ["done"]
+
+
+def test_a_delayed_job_runs_when_it_is_due_though_nobody_notifies(app: Rowlock, db: Db) -> None:
+    @app.task(name="later")
+    async def later() -> None: ...
+
+    later.using(delay=timedelta(milliseconds=300)).enqueue()
+    work_until(app, lambda: ended(db))
+
+    assert one(db, "select started_at >= run_at from rowlock.history")
+
+
+def test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked(app: Rowlock, db: Db, url: str) -> None:
+    started, go = threading.Semaphore(0), threading.Event()
+
+    @app.task(name="waits")
+    def waits(n: int) -> int:
+        started.release()
+        go.wait(20)
+        return n
+
+    jobs = app.enqueue_many(waits.bind(n) for n in range(5))
+    held = str(jobs[0].id)
+
+    async def work(holder: psycopg.Connection[tuple[object, ...]]) -> None:
+        async with app, app.worker(slots=5):
+            for _ in jobs:
+                await asyncio.to_thread(started.acquire)
+            holder.execute("select from rowlock.jobs where id = %s for update", [held])
+            go.set()
+            await auntil(lambda: len(ended(db)) == 4)
+            assert one(db, "select id::text from rowlock.jobs") == held
+            holder.rollback()
+            await auntil(lambda: len(ended(db)) == 5)
+
+    with psycopg.connect(url) as holder:
+        asyncio.run(work(holder))
+
+
+def test_a_missing_partition_is_made_when_a_settle_needs_it(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    async def work() -> None:
+        async with app, app.worker():
+            for (name,) in db.execute(
+                "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass"
+            ):
+                db.execute(f"drop table {name}".encode())
+            await quick.aenqueue()
+            await auntil(lambda: ended(db))
+
+    asyncio.run(work())
+
+    assert ended(db) == [("quick", "succeeded", None, 0)]
+
+
+def test_a_result_that_postgresql_refuses_fails_its_job_and_no_other(app: Rowlock, db: Db) -> None:
+    """The check at the end of the handler should catch all of these; if one slips through, the batch is halved."""
+
+    @app.task(name="quick")
+    async def quick(n: int) -> int:
+        return n
+
+    db.execute("alter table rowlock.history add check (result::text <> '13')")
+    app.enqueue_many(quick.bind(n) for n in range(40))
+    work_off(app, db)
+
+    assert one(db, "select count(*) from rowlock.history where state = 'succeeded'") == 39
+    assert db.execute("select reason, args->>'n' from rowlock.history where state = 'failed'").fetchall() == [
+        ("refused", "13")
+    ]
+
+
+def test_a_worker_survives_the_loss_of_each_of_its_connections(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    async def work() -> None:
+        async with app, app.worker(lease=SOON):
+            for session in ("rowlock claim", "rowlock settle", "rowlock renew"):
+                await auntil(partial(one, db, TERMINATE, session))
+                await quick.aenqueue()
+            await auntil(lambda: len(ended(db)) == 3)
+
+    asyncio.run(work())
+
+
+def test_strict_queues_are_worked_off_in_order_and_weighted_ones_mixed(app: Rowlock, db: Db) -> None:
+    order: list[str] = []
+
+    @app.task(name="note")
+    async def note() -> None:
+        order.append(current_job().queue)
+
+    def fill() -> None:
+        order.clear()
+        for queue in ("a", "b"):
+            app.enqueue_many(note.using(queue=queue).bind() for _ in range(200))
+
+    fill()
+    work_off(app, db, queues=["b", "a"], slots=1)
+    assert order == ["b"] * 200 + ["a"] * 200
+
+    fill()
+    work_off(app, db, queues={"a": 3, "b": 1}, slots=1)
+    assert "b" in order[:100]
+    assert order[:100].count("a") > 50
+
+
+def test_a_worker_waits_for_the_schema_and_then_works(database_url: str) -> None:
+    app = Rowlock(database_url)
+    ran = threading.Event()
+
+    @app.task(name="quick")
+    async def quick() -> None:
+        ran.set()
+
+    async def work() -> None:
+        worker = app.worker()
+        life = asyncio.create_task(worker.run())
+        await app.amigrate()
+        await quick.aenqueue()
+        await auntil(ran.is_set)
+        worker.stop()
+        await life
+        await app.aclose()
+
+    asyncio.run(work())
+
+
+def test_a_worker_that_never_finds_the_schema_says_what_to_do(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "_PATIENCE", 0.0)
+
+    with pytest.raises(SchemaMissing, match="run: rowlock migrate"):
+        asyncio.run(Rowlock(database_url).worker().run())
+
+
+def test_sigterm_of_a_worker_process_is_left_to_its_program(app: Rowlock, db: Db, url: str) -> None:
+    """Only the command line installs signal handlers; a program that has none dies, and its jobs are rescued."""
+    app.enqueue("hold")
+    with worker_process(url, lease=1) as process:
+        until(lambda: one(db, "select state = 'running' from rowlock.jobs"))
+        process.terminate()
+        assert process.wait(timeout=30) == -signal.SIGTERM

@@ -1,0 +1,48 @@
+"""Run a worker in a test until a thing has happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from rowlock import Rowlock
+from tests.waiting import auntil
+
+Db = psycopg.Connection[TupleRow]
+
+
+def work_until(app: Rowlock, happened: Callable[[], object], **options: Any) -> None:  # noqa: ANN401  app.worker's own
+    """Work until it has happened, then stop gracefully."""
+
+    async def work() -> None:
+        options.setdefault("grace", timedelta(seconds=5))
+        async with app, app.worker(**options):
+            await auntil(happened, what="what the worker should do")
+
+    asyncio.run(work())
+
+
+def work_off(app: Rowlock, db: Db, **options: Any) -> None:  # noqa: ANN401  app.worker's own
+    """Work until no job is due, running or about to be retried within a second."""
+    query = """select not exists (
+        select from rowlock.jobs
+        where state = 'running' or state = 'ready' and run_at < rowlock.now() + interval '1 second'
+    )"""
+    work_until(app, lambda: one(db, query), **options)
+
+
+def one(db: Db, query: str, *params: object) -> Any:  # noqa: ANN401  whatever the query asks for
+    """The one value that a query gives."""
+    row = db.execute(query.encode(), params).fetchone()
+    assert row is not None, f"no row: {query}"
+    return row[0]
+
+
+def ended(db: Db) -> list[tuple[Any, ...]]:
+    """The jobs in history, in the order in which they were made: task, state, reason, failures."""
+    return db.execute("select task, state, reason, failures from rowlock.history order by id").fetchall()
