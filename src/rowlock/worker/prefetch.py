@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf, isinf
+
 # In flight at once: 27k jobs a second with 100, 37k with 1,000; more only makes a crash cost more.
 _MOST = 1_000
-_WEIGHT = 0.2
+_WEIGHT = 0.5
 
 
 class Prefetch:
@@ -15,7 +17,7 @@ class Prefetch:
     def __init__(self, slots: int) -> None:
         self.size = 0
         self._slots = slots
-        self._run_time = 1.0
+        self._run_time = inf
         self._batch_time = 0.0
         self._batch_count = 0
 
@@ -28,7 +30,10 @@ class Prefetch:
         """A claim took so long, and found all it asked for or not."""
         if self._batch_count:
             mean = self._batch_time / self._batch_count
-            self._run_time = mean if mean > self._run_time else self._run_time + _WEIGHT * (mean - self._run_time)
+            if isinf(self._run_time) or mean > self._run_time:
+                self._run_time = mean  # slower is believed at once, faster little by little
+            else:
+                self._run_time += _WEIGHT * (mean - self._run_time)
             self._batch_time, self._batch_count = 0.0, 0
         if self._run_time >= round_trip:
             self.size = 0

@@ -1,0 +1,108 @@
+"""Where to look: queues in order, floors that rise, and looks from the bottom that are rationed by what they cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowlock import InvalidOption
+from rowlock.model.row import Claimed
+from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.worker.lanes import Floors, Queues, in_order
+from rowlock.worker.prefetch import Prefetch
+
+
+def row(queue: str, priority: int, run_at: str, job_id: str) -> Claimed:
+    return Claimed(job_id, "token", "t", "{}", queue, priority, run_at, 0, 0, 1, 10, None, None, None)
+
+
+def test_a_floor_is_the_furthest_place_claimed_in_its_lane() -> None:
+    floors = Floors()
+
+    floors.raise_to([row("a", 0, "2026-01-02", "1"), row("a", 0, "2026-01-01", "9"), row("a", 3, "2026-01-03", "5")])
+
+    lanes = {lane[:2]: lane for lane in floors.lanes(["a", "b"], below=False)}
+    assert lanes["a", 0] == Lane("a", 0, "2026-01-02", "1")
+    assert lanes["a", 3] == Lane("a", 3, "2026-01-03", "5")
+    assert lanes["b", 0] == Lane("b", 0)
+    assert list(lanes) == [(queue, priority) for queue in ("a", "b") for priority in PRIORITIES]
+
+
+def test_times_compare_as_text_with_and_without_fractions() -> None:
+    floors = Floors()
+
+    floors.raise_to([row("a", 0, "2026-01-01 00:00:01.5+00", "1"), row("a", 0, "2026-01-01 00:00:01+00", "2")])
+    floors.raise_to([row("a", 0, "2026-01-01 00:00:01.49+00", "3")])
+
+    assert floors.lanes(["a"], below=False)[PRIORITIES.index(0)].run_at == "2026-01-01 00:00:01.5+00"
+
+
+def test_a_look_from_the_bottom_is_rationed_by_what_it_cost_and_comes_at_least_once_a_second() -> None:
+    floors = Floors()
+    assert floors.must_look_below(100.0)
+
+    floors.looked_below(100.0, took=0.001)
+    assert not floors.must_look_below(100.01)
+    assert floors.must_look_below(100.03)
+
+    floors.looked_below(200.0, took=0.5)
+    assert not floors.must_look_below(200.9)
+    assert floors.must_look_below(201.0)
+
+
+def test_a_hint_that_something_lies_below_is_followed_at_once() -> None:
+    floors = Floors()
+    floors.looked_below(100.0, took=1.0)
+
+    floors.look_below_soon()
+
+    assert floors.must_look_below(100.0)
+
+
+def test_strict_queues_keep_their_order_and_weighted_ones_lead_in_proportion() -> None:
+    assert Queues(["b", "a"]).order() == ("b", "a")
+
+    weighted = Queues({"often": 3, "seldom": 1})
+    leads = [weighted.order()[0] for _ in range(4_000)]
+
+    assert 0.7 < leads.count("often") / len(leads) < 0.8
+
+
+@pytest.mark.parametrize("queues", [[], ["a", "a"], ["a,b"], [""], {"a": 0}, {"a": -1}])
+def test_queues_that_make_no_sense_are_refused(queues: list[str] | dict[str, float]) -> None:
+    with pytest.raises(InvalidOption):
+        Queues(queues)
+
+
+def test_claimed_jobs_are_put_into_the_order_of_their_lanes() -> None:
+    lanes = Floors().lanes(["b", "a"], below=True)
+    rows = [row("a", 4, "1", "1"), row("b", -1, "1", "2"), row("b", 2, "2", "4"), row("b", 2, "2", "3")]
+
+    in_order(rows, lanes)
+
+    assert [job.id for job in rows] == ["3", "4", "2", "1"]
+
+
+def test_prefetch_grows_while_handlers_are_shorter_than_the_round_trip() -> None:
+    prefetch = Prefetch(slots=10)
+    sizes = []
+    for _ in range(40):
+        for _ in range(10):
+            prefetch.ran(0.000_01)
+        prefetch.learn(round_trip=0.005, full=True)
+        sizes.append(prefetch.size)
+
+    assert sizes[0] < sizes[-1] == 1_000
+    assert sizes == sorted(sizes)
+
+
+def test_prefetch_is_given_up_at_once_when_handlers_become_slow() -> None:
+    prefetch = Prefetch(slots=10)
+    for _ in range(40):
+        prefetch.ran(0.000_01)
+        prefetch.learn(round_trip=0.005, full=True)
+    assert prefetch.size
+
+    prefetch.ran(2.0)
+    prefetch.learn(round_trip=0.005, full=True)
+
+    assert prefetch.size == 0
