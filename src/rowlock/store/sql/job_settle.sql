@@ -3,11 +3,17 @@
 -- tokens travel in the same batch. The lateral look-up can only be a nested loop over the primary key, so no plan made for
 -- an empty table can turn it into n². Rows come in id order, so two settlers cannot deadlock; a row that someone else has
 -- locked is skipped, so one user's open transaction cannot hold up the other jobs of the batch.
-with mine as materialized (
+-- The arrays are read in a CTE of their own: written into unnest, the planner reads them too, a fifth of the whole time.
+with sent as materialized (
+    select
+        :ids::uuid[] as ids, :tokens::uuid[] as tokens, :outcomes::text[] as outcomes, :results::text[] as results,
+        :reasons::text[] as reasons, :failures::text[] as failures, :keeps::interval[] as keeps
+),
+mine as materialized (
     select job.*, attempt.outcome, attempt.result, attempt.why, attempt.failure, attempt.keep
-    from unnest(
-        :ids::uuid[], :tokens::uuid[], :outcomes::text[], :results::text[],
-        :reasons::text[], :failures::text[], :keeps::interval[]
+    from sent
+    cross join unnest(
+        sent.ids, sent.tokens, sent.outcomes, sent.results, sent.reasons, sent.failures, sent.keeps
     ) as attempt (id, token, outcome, result, why, failure, keep)
     cross join lateral (
         select job.*
