@@ -16,7 +16,6 @@ from rowlock.db.group import GroupCommit
 from rowlock.errors import InvalidOption, RowlockError, TaskError, UnknownTask
 from rowlock.jobs import Job
 from rowlock.model.ids import new_ids
-from rowlock.model.names import check_schema
 from rowlock.model.payload import encode_untyped
 from rowlock.model.retry import Retry
 from rowlock.model.row import NewJob
@@ -51,7 +50,7 @@ class Rowlock:
         self.imports = tuple(imports)
         self.keep = keep or Keep()
         self.tasks = Tasks()
-        self.database = Database(lambda: find_address(url, embedded), check_schema(schema))
+        self.database = Database(lambda: find_address(url, embedded), schema)
         self._group = GroupCommit(self.database)
 
     # Declaring tasks
@@ -193,6 +192,8 @@ class Rowlock:
         """
         for module in self.imports:
             import_module(module)
+        for task in self.tasks:
+            task.prepare()
         return Worker(
             handlers=self.tasks.handlers(),
             database=self.database,

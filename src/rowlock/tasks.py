@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 from rowlock.errors import TaskError
 from rowlock.jobs import Job
 from rowlock.model.handler import Handler
-from rowlock.model.names import check_task
+from rowlock.model.names import check_tags, check_task
 from rowlock.model.payload import Arguments, Result
 from rowlock.model.retry import Retry
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, Options, TaskSpec
@@ -43,6 +43,11 @@ class Task(Generic[P, R_co]):
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", spec.name)
         self.__wrapped__ = function
+
+    def prepare(self) -> None:
+        """Resolve the annotations now, not at the first job; TaskError if one cannot be."""
+        self.handler.arguments.prepare()
+        self.handler.result.prepare()
 
     @property
     def name(self) -> str:
@@ -77,7 +82,7 @@ class Task(Generic[P, R_co]):
                 run_at=run_at,
                 delay=delay,
                 key=key,
-                tags=tuple(tags),
+                tags=check_tags(tags),
                 attempts=attempts,
                 expires=expires,
                 connection=connection,

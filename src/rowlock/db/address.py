@@ -26,12 +26,14 @@ class Address:
         return f"embedded:{self.folder}" if self.folder else redacted(self.conninfo or "")
 
 
-def find_address(url: str | None, embedded: str | Path | None, environment: Mapping[str, str] = os.environ) -> Address:
-    """The database to use; NotConfigured when none is named or its address makes no sense."""
+def find_address(
+    url: str | None, embedded: str | Path | None, environment: Mapping[str, str] = os.environ, *, said: str = "url="
+) -> Address:
+    """The database to use, `url` being what was `said`; NotConfigured when none is named or it makes no sense."""
     if embedded is not None:
         return Address("embedded=", folder=Path(embedded))
     named = {
-        "url=": url,
+        said: url,
         "$ROWLOCK_URL": environment.get("ROWLOCK_URL"),
         "$DATABASE_URL": environment.get("DATABASE_URL"),
     }

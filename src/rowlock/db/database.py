@@ -15,6 +15,8 @@ from rowlock.db.borrowed import psycopg as borrowed
 from rowlock.db.embedded import embedded
 from rowlock.db.pool import AsyncPool, Pool
 from rowlock.db.session import aconverse, broken, connect, converse
+from rowlock.errors import RowlockError
+from rowlock.model.names import check_schema
 from rowlock.store.query import Conversation
 from rowlock.store.schema import Migration
 
@@ -25,7 +27,7 @@ class Database:
     """One database and schema; opens nothing before its first use."""
 
     def __init__(self, find_address: Callable[[], Address], schema: str) -> None:
-        self.schema = schema
+        self.schema = check_schema(schema)
         self._find_address = find_address
         self._address: Address | None = None
         self._conninfo: str | None = None
@@ -40,28 +42,36 @@ class Database:
             self._address = self._find_address()
         return self._address
 
+    def move(self, *, find_address: Callable[[], Address] | None = None, schema: str | None = None) -> None:
+        """Mean another database or schema from now on: for the command line, whose word comes after the app's own."""
+        if self._conninfo is not None:
+            raise RowlockError("the app has used its database already; it cannot be moved to another one now")
+        self._find_address = find_address or self._find_address
+        self.schema = self.schema if schema is None else check_schema(schema)
+
     def conninfo(self) -> str:
         """The connection string; starts the embedded server, and migrates it, if that is what was asked for."""
         with self._starting:
             if self._conninfo is None:
-                folder = self.address.folder
-                if folder is None:
-                    self._conninfo = self.address.conninfo or ""
-                else:
-                    server = embedded(folder)
-                    with connect(server.url, name="rowlock migrate") as connection:
+                conninfo = self._server()
+                if self.address.folder is not None:
+                    with connect(conninfo, name="rowlock migrate") as connection:
                         migrate.migrate(connection, self.schema)
-                    self._conninfo = server.url
+                self._conninfo = conninfo
             return self._conninfo
+
+    def _server(self) -> str:
+        folder = self.address.folder
+        return embedded(folder).url if folder is not None else self.address.conninfo or ""
 
     def migrate(self) -> list[Migration]:
         """Apply the missing migrations; answers those applied."""
-        with connect(self.conninfo(), name="rowlock migrate") as connection:
+        with connect(self._server(), name="rowlock migrate") as connection:
             return migrate.migrate(connection, self.schema)
 
     def pending_sql(self) -> str:
         """The SQL that `migrate` would run."""
-        with connect(self.conninfo(), name="rowlock migrate") as connection:
+        with connect(self._server(), name="rowlock migrate") as connection:
             missing = migrate.pending(connection, self.schema)
         return migrate.script(missing, self.schema) if missing else ""
 

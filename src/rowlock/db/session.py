@@ -118,8 +118,12 @@ async def aconverse(cursor: AsyncCursor, conversation: Conversation[T], schema: 
         return answer
 
 
+class Unreachable(Exception):  # noqa: N818  a state of the world, not a fault of ours
+    """The database does not answer; it may again."""
+
+
 class Steady:
-    """One sync connection that is opened again after it breaks."""
+    """One sync connection that is opened again after it breaks; Unreachable as long as it cannot be."""
 
     def __init__(self, conninfo: str, schema: str, *, name: str) -> None:
         self.schema = schema
@@ -130,18 +134,31 @@ class Steady:
     def open(self) -> Connection:
         """The open connection."""
         if self._connection is None or self._connection.closed or self._connection.broken:
-            self._connection = connect(self._conninfo, name=self._name)
+            with self._reaching():
+                self._connection = connect(self._conninfo, name=self._name)
         return self._connection
 
     def run(self, query: Query[T]) -> list[T]:
         """Run one query."""
-        return run(self.open().cursor(), query, self.schema)
+        with self._reaching():
+            return run(self.open().cursor(), query, self.schema)
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            if not broken(error):
+                raise
+            if self._connection is not None:
+                self._connection.close()
+            raise Unreachable(str(error).partition("\n")[0]) from error
 
     @contextmanager
     def sweep(self, chore: str) -> Iterator[bool]:
         """A transaction under a lock that only one session holds at a time; False when another has it."""
         connection = self.open()
-        with connection.transaction():
+        with self._reaching(), connection.transaction():
             cursor = connection.execute(
                 "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]
             )

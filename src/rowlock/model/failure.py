@@ -84,12 +84,15 @@ class _Story:
         quoted = _clean(message, limit=_MAX_QUOTED)
         yield f"{_type_name(error)}: {quoted}\n" if quoted else f"{_type_name(error)}\n"
         yield from _notes(error)
-        if isinstance(error, BaseExceptionGroup) and nesting < _MAX_NESTING:
+        # By its type: isinstance would ask the error for its __class__.
+        if issubclass(type(error), BaseExceptionGroup) and nesting < _MAX_NESTING:
             yield from self._members(error, nesting=nesting)
 
-    def _members(self, group: BaseExceptionGroup[BaseException], *, nesting: int) -> Iterator[str]:
+    def _members(self, group: BaseException, *, nesting: int) -> Iterator[str]:
         members = BaseExceptionGroup.__dict__["exceptions"].__get__(group)
         for number, member in enumerate(members[:_MAX_MEMBERS], start=1):
+            if not self._left:
+                return
             yield f"  +- {number} of {len(members)}\n"
             yield textwrap.indent("".join(self.tell(member, _message(member), nesting=nesting + 1)), "  | ")
 
@@ -135,7 +138,7 @@ def _printed(frames: list[tuple[FrameType, int]]) -> list[str]:
 
 
 def _notes(error: BaseException) -> Iterator[str]:
-    notes = error.__dict__.get("__notes__")
+    notes = object.__getattribute__(error, "__dict__").get("__notes__")
     for note in notes[:_MAX_NOTES] if type(notes) is list else ():
         if isinstance(note, str):
             yield f"{_clean(note, limit=_MAX_QUOTED)}\n"

@@ -26,6 +26,7 @@ MAX_DIGITS: Final = 4300  # Python's own limit: an int of more cannot be read ba
 STORE_IT: Final = "store the data and pass its id"
 
 _TOO_MANY_DIGITS: Final = 10**MAX_DIGITS
+_PRINTABLE: Final = frozenset({str, int, float, bool, date, UUID, type(None)})
 _ABSENT: Final = object()
 
 
@@ -86,9 +87,11 @@ def fields_of(value: object) -> dict[str, object] | None:
 
 def step_to(key: object) -> str:
     """How a path says "the entry of this key"."""
+    if isinstance(key, enum.Enum):
+        return step_to(key.value)
     if isinstance(key, str) and key.isidentifier():
         return f".{key}"
-    name = str(key) if isinstance(key, (str, int, float, enum.Enum, UUID, date, type(None))) else type(key).__name__
+    name = str(key) if type(key) in _PRINTABLE else type(key).__name__
     return f"[{json.dumps(name[:40])}]"
 
 

@@ -33,10 +33,12 @@ def check_task(name: str) -> str:
 
 
 def check_queue(name: str) -> str:
-    """A queue's name: printable, 1 to 200 bytes, without `*` and `,`, which the command line uses."""
+    """A queue's name: printable, 1 to 200 bytes, without `*`, `,` and `=`, which the command line uses."""
     _printable("queue name", name, limit=MAX_NAME)
-    if "*" in name or "," in name:
-        raise InvalidOption(f"queue name {name!r} contains '*' or ','; the command line uses both, so use '-' or '.'")
+    if set("*,=") & set(name):
+        raise InvalidOption(
+            f"queue name {shown(name)} contains '*', ',' or '='; the command line uses these, so use '-' or '.'"
+        )
     return name
 
 
@@ -44,14 +46,16 @@ def check_key(key: str) -> str:
     """A key: any text of 1 to 500 bytes that PostgreSQL can store. Keys are often made of users' data."""
     _text("key", key, limit=MAX_KEY)
     if "\x00" in key:
-        raise InvalidOption(f"key {_shown(key)} contains NUL, which PostgreSQL cannot store; remove it")
+        raise InvalidOption(f"key {shown(key)} contains NUL, which PostgreSQL cannot store; remove it")
     return key
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """At most 20 tags, printable and of 1 to 100 bytes each."""
     if isinstance(tags, str):
-        raise InvalidOption(f"tags={_shown(tags)} is one str; write tags=[{_shown(tags)}]")
+        raise InvalidOption(f"tags={shown(tags)} is one str; write tags=[{shown(tags)}]")
+    if not isinstance(tags, Iterable):
+        raise InvalidOption(f"tags={shown(tags)} must be a list of str, not {type(tags).__name__}")
     checked = tuple(_printable("tag", tag, limit=MAX_TAG) for tag in tags)
     if len(checked) > MAX_TAGS:
         raise InvalidOption(f"{len(checked)} tags are given, and {MAX_TAGS} are allowed; keep the ones you filter by")
@@ -63,7 +67,7 @@ def check_schema(name: str) -> str:
     _text("schema", name, limit=41)
     if not _SCHEMA.fullmatch(name):
         raise InvalidOption(
-            f"schema {_shown(name)} must be 1 to 41 of a-z, 0-9 and _, and not begin with a digit; try schema='rowlock'"
+            f"schema {shown(name)} must be 1 to 41 of a-z, 0-9 and _, and not begin with a digit; try schema='rowlock'"
         )
     return name
 
@@ -72,9 +76,7 @@ def check_priority(priority: int) -> int:
     """A priority: -4 to 4, higher first."""
     _whole("priority", priority)
     if priority not in PRIORITIES:
-        raise InvalidOption(
-            f"priority={_shown(priority)} is out of range; use -4 (last) to 4 (first), 0 is the default"
-        )
+        raise InvalidOption(f"priority={shown(priority)} is out of range; use -4 (last) to 4 (first), 0 is the default")
     return priority
 
 
@@ -82,27 +84,27 @@ def check_attempts(attempts: int) -> int:
     """How often a job may be tried: 1 to a thousand million."""
     _whole("attempts", attempts)
     if not 1 <= attempts <= MAX_ATTEMPTS:
-        raise InvalidOption(f"attempts={_shown(attempts)} is out of range; use 1 (never retried) to {MAX_ATTEMPTS:,}")
+        raise InvalidOption(f"attempts={shown(attempts)} is out of range; use 1 (never retried) to {MAX_ATTEMPTS:,}")
     return attempts
 
 
 def check_delay(delay: timedelta) -> timedelta:
     """How long to wait: zero to a hundred years."""
     if not isinstance(delay, timedelta):
-        raise InvalidOption(f"delay={_shown(delay)} must be a timedelta; write timedelta(seconds=…)")
+        raise InvalidOption(f"delay={shown(delay)} must be a timedelta; write timedelta(seconds=…)")
     if not timedelta(0) <= delay <= MAX_DELAY:
-        raise InvalidOption(f"delay={_shown(delay)} must be from zero to {MAX_DELAY.days:,} days")
+        raise InvalidOption(f"delay={shown(delay)} must be from zero to {MAX_DELAY.days:,} days")
     return delay
 
 
 def check_run_at(run_at: datetime) -> datetime:
     """An instant: an aware datetime that every session can read back."""
     if not isinstance(run_at, datetime):
-        raise InvalidOption(f"run_at={_shown(run_at)} must be a datetime; write datetime.now(UTC) + timedelta(…)")
+        raise InvalidOption(f"run_at={shown(run_at)} must be a datetime; write datetime.now(UTC) + timedelta(…)")
     if run_at.utcoffset() is None:
-        raise InvalidOption(f"run_at={_shown(run_at)} has no time zone; write datetime(…, tzinfo=UTC), or use delay=")
+        raise InvalidOption(f"run_at={shown(run_at)} has no time zone; write datetime(…, tzinfo=UTC), or use delay=")
     if not _FIRST <= run_at <= _LAST:
-        raise InvalidOption(f"run_at={_shown(run_at)} is out of range; use an instant before {_LAST:%Y-%m-%d}")
+        raise InvalidOption(f"run_at={shown(run_at)} is out of range; use an instant before {_LAST:%Y-%m-%d}")
     return run_at
 
 
@@ -110,29 +112,29 @@ def _printable(what: str, name: str, *, limit: int) -> str:
     _text(what, name, limit=limit)
     if not name.isprintable():
         odd = next(character for character in name if not character.isprintable())
-        raise InvalidOption(f"{what} {_shown(name)} contains {odd!a}, which cannot be seen; use printable characters")
+        raise InvalidOption(f"{what} {shown(name)} contains {odd!a}, which cannot be seen; use printable characters")
     if name != name.strip():
-        raise InvalidOption(f"{what} {_shown(name)} begins or ends with a space; remove it")
+        raise InvalidOption(f"{what} {shown(name)} begins or ends with a space; remove it")
     return name
 
 
 def _text(what: str, text: str, *, limit: int) -> None:
     if not isinstance(text, str):
-        raise InvalidOption(f"{what} {_shown(text)} must be a str, not {type(text).__name__}")
+        raise InvalidOption(f"{what} {shown(text)} must be a str, not {type(text).__name__}")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidOption(f"{what} {_shown(text)} contains a lone surrogate; decode it properly first") from None
+        raise InvalidOption(f"{what} {shown(text)} contains a lone surrogate; decode it properly first") from None
     if not 1 <= size <= limit:
-        raise InvalidOption(f"{what} {_shown(text)} takes {size} bytes of UTF-8; use 1 to {limit}")
+        raise InvalidOption(f"{what} {shown(text)} takes {size} bytes of UTF-8; use 1 to {limit}")
 
 
 def _whole(what: str, number: int) -> None:
     if type(number) is not int:
-        raise InvalidOption(f"{what}={_shown(number)} must be an int, not {type(number).__name__}")
+        raise InvalidOption(f"{what}={shown(number)} must be an int, not {type(number).__name__}")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A value for a message: in ASCII, so that no terminal obeys it, and short."""
     try:
         text = ascii(value)

@@ -46,9 +46,10 @@ _SHORT: Final = MAX_DIGITS
 class Arguments:
     """The arguments of one task: made once, from its function's signature.
 
-    Most calls pass a few ints and strs, 100,000 times a second in a bulk enqueue. Those are written with one call of
-    pydantic's C-speed writer and need no proof: encode 1.3 µs and decode 0.9 µs for three scalars (Python 3.11, one of
-    two cores), against 14 and 2 µs for the proof. Anything doubtful goes the long way.
+    Most calls pass a few ints and strs, and a bulk enqueue makes 100,000 of them. Those are safe by their types and
+    written at once: encode takes 2.0 µs for one int and 2.4 µs for an int, a str and a bool, decode 1.0 and 1.5 µs
+    (Python 3.11, pydantic 2.14). Whatever leaves a doubt goes the long way, to text and back and compared: 13 µs for
+    a small dict, 40 µs for a model with three models inside.
     """
 
     def __init__(self, signature: Signature, *, limit: int) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from rowlock.errors import InvalidOption
-from rowlock.model.names import check_attempts
+from rowlock.model.names import MAX_ATTEMPTS, check_attempts, shown
 
 _LONGEST: Final = timedelta(days=365)
 
@@ -35,7 +35,7 @@ class Retry:
         check_attempts(self.attempts)
         _check_span("base", self.base)
         _check_span("cap", self.cap)
-        _check_number("factor", self.factor, least=1.0, most=math.inf, hint="2.0 doubles the delay each time")
+        _check_number("factor", self.factor, least=1.0, most=1000.0, hint="2.0 doubles the delay each time")
         _check_number("jitter", self.jitter, least=0.0, most=1.0, hint="0.25 adds up to a quarter")
         _check_on(self.on)
 
@@ -71,11 +71,12 @@ class Retry:
     def _backoff(self, failures: int) -> timedelta:
         if self.base >= self.cap or not self.base:
             return min(self.base, self.cap)
-        # Compared as exponents: factor ** failures overflows from failure 1,024 on.
+        count = min(max(failures, 0), MAX_ATTEMPTS)
         growth = math.log(self.factor)
-        if growth and failures >= math.log(self.cap / self.base) / growth:
+        # Compared as exponents: 2.0 ** count overflows from 1,024 on.
+        if growth and count >= math.log(self.cap / self.base) / growth:
             return self.cap
-        return min(self.base * self.factor ** max(failures, 0), self.cap)
+        return min(self.base * self.factor**count, self.cap)
 
 
 def _unit(number: float) -> float:
@@ -94,9 +95,8 @@ def _check_span(name: str, value: timedelta) -> None:
 def _check_number(name: str, value: float, *, least: float, most: float, hint: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidOption(f"Retry({name}=…) must be a number, not {type(value).__name__}; {hint}")
-    if not least <= value <= most or not math.isfinite(value):
-        range_ = f"{least} to {most}" if math.isfinite(most) else f"{least} or more"
-        raise InvalidOption(f"Retry({name}={value}) is out of range; use {range_}: {hint}")
+    if not least <= value <= most:  # nor is NaN
+        raise InvalidOption(f"Retry({name}={shown(value)}) is out of range; use {least} to {most}: {hint}")
 
 
 def _check_on(on: On) -> None:
@@ -104,5 +104,5 @@ def _check_on(on: On) -> None:
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             raise InvalidOption(f"Retry(on=…) has {kind!r}, which is no exception type; use types such as OSError")
-    if on is not None and not kinds and not callable(on):
+    if not (on is None or isinstance(on, tuple) or callable(on)):
         raise InvalidOption("Retry(on=…) must be exception types or a function of the error; write on=OSError")

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from rowlock.errors import InvalidOption
-from rowlock.model.names import check_attempts, check_key, check_priority, check_queue, check_run_at, check_tags
+from rowlock.model.names import (
+    check_attempts,
+    check_delay,
+    check_key,
+    check_priority,
+    check_queue,
+    check_run_at,
+    check_tags,
+)
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
 from rowlock.model.retry import Retry
 
@@ -90,7 +98,8 @@ class Options:
         if self.attempts is not None:
             check_attempts(self.attempts)
         check_tags(self.tags)
-        _check_span("delay", self.delay)
+        if self.delay is not None:
+            check_delay(self.delay)
         _check_span("expires", self.expires)
 
 

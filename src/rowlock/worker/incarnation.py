@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
-from rowlock.db.session import Steady
+from rowlock.db.session import Steady, Unreachable
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Ended, Succeeded
 from rowlock.model.row import Claimed
@@ -30,6 +30,9 @@ from rowlock.worker.run import Runner
 from rowlock.worker.settle import Settler
 
 log = logging.getLogger("rowlock.worker")
+
+# What settling, handing back and leaving may take at the end; longer means that the database is not there.
+_LEAVE_WITHIN = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ class Incarnation:
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
-        await asyncio.to_thread(self._enter)
+        await self._settle_link.open()  # which waits through an outage
+        while not await asyncio.to_thread(self._enter):
+            await self._settle_link.run(queues.settings())
         channels = await self._settle_link.run(queues.channels(self._setup.queues.names))
         self._claim_link.listen(channels, self._claimer.notified)
         await self._claim_link.open()
@@ -115,23 +120,37 @@ class Incarnation:
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave."""
+        if not self._loops:
+            return await self._close()  # it was stopped before it had started
         settling, claiming = self._loops
         claiming.cancel()
         await asyncio.wait([claiming])
         self._runner.drain()
         await self._runner.wait(grace, hurry=hurry)
         await self._runner.cancel()
-        if not settling.done():
-            await self._settler.flush()
+        try:
+            async with asyncio.timeout(_LEAVE_WITHIN):
+                if not settling.done():
+                    await self._settler.flush()
+                await self._settle_link.run(jobs.hand_back(worker=self.id))
+                await self._settle_link.run(workers.leave(worker=self.id))
+        except TimeoutError:
+            log.error("the database does not answer; other workers take our jobs when our lease has run out")
         settling.cancel()
         await asyncio.wait([settling])
         await asyncio.to_thread(self._renewer.stop)
-        await self._settle_link.run(jobs.hand_back(worker=self.id))
-        await self._settle_link.run(workers.leave(worker=self.id))
         await self._close()
         log.info("worker %s (%s) has stopped", self.name, self.id)
 
-    def _enter(self) -> None:
+    def _enter(self) -> bool:
+        try:
+            self._register()
+        except Unreachable as outage:
+            log.warning("the database does not answer (%s); trying again", outage)
+            return False
+        return True
+
+    def _register(self) -> None:
         setup = self._setup
         make_partitions(self._steady.open(), setup.schema, longest=setup.longest_kept)
         self._learn(self._steady.run(queues.settings()))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from rowlock.db.session import Steady
+from rowlock.db.session import Steady, Unreachable
 from rowlock.store import workers
 
 log = logging.getLogger("rowlock.worker")
@@ -46,6 +46,7 @@ class Renewer:
         self._lease = lease
         self._lost = lost
         self._chores = [Chore("renew", lease / 3, self._renew), *chores]
+        self._lost_it = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rowlock-renew", daemon=True)
 
@@ -70,10 +71,15 @@ class Renewer:
                 return
             try:
                 chore.do(self._connection)
+            except Unreachable as outage:
+                log.warning("%s: the database does not answer (%s); trying again", chore.name, outage)
             except Exception:
                 log.exception("%s failed; it will be tried again", chore.name)
+            if self._lost_it:
+                return
             chore.due = time.monotonic() + chore.every.total_seconds() * random.uniform(0.9, 1.0)
 
     def _renew(self, connection: Steady) -> None:
         if not connection.run(workers.renew(worker=self._worker, lease=self._lease)):
+            self._lost_it = True
             self._lost()

@@ -10,7 +10,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
@@ -47,6 +47,7 @@ class Runner:
         self._held: dict[str, Claimed] = {}
         self._has_room = asyncio.Event()
         self._draining = False
+        self._context = copy_context()
 
     # What the claimer asks
 
@@ -129,7 +130,8 @@ class Runner:
         loop = asyncio.get_running_loop()
         while self._waiting and len(self._running) < self._slots and not self._draining:
             row, _ = self._waiting.popleft()
-            self._running[row.token] = loop.create_task(self._run(row))
+            # In a context of its own: the current one may be that of the attempt that has just ended.
+            self._running[row.token] = loop.create_task(self._run(row), context=self._context.copy())
 
     async def _run(self, row: Claimed) -> None:
         """One attempt, from claimed to finished."""
@@ -171,15 +173,21 @@ class Runner:
             # The handler has done its work, so doing it again is not the cure.
             return Failed(describe(error).to_json(), "result")
 
-    async def _call(self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        call = handler.function(*args, **kwargs) if handler.is_async else self._in_thread(handler, args, kwargs)
+    def _call(
+        self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Coroutine[object, None, object]:
+        if handler.is_async:
+            called: Coroutine[object, None, object] = handler.function(*args, **kwargs)
+        else:
+            called = self._in_thread(handler, args, kwargs)
         timeout = handler.spec.timeout
-        if timeout is None:
-            return await call
+        return called if timeout is None else self._limited(called, timeout)
+
+    async def _limited(self, called: Coroutine[object, None, object], timeout: timedelta) -> object:
         limit = asyncio.timeout(timeout.total_seconds())
         try:
             async with limit:
-                return await call
+                return await called
         except TimeoutError as error:
             if limit.expired():
                 raise TimeoutError(f"the attempt took longer than its timeout of {timeout}") from error
@@ -206,12 +214,13 @@ class Runner:
             return Snoozed(error.delay)
         if isinstance(error, Cancel):
             return Cancelled(error.reason)
+        wanted = isinstance(error, RetryAfter) or handler.spec.retry.wants(error)  # may leave a note on the error
         failure = describe(error).to_json()
         if row.failures + 1 >= row.attempts:
             return Failed(failure, "exhausted")
         if isinstance(error, RetryAfter):
             return Retried(failure, error.delay)
-        if not handler.spec.retry.wants(error):
+        if not wanted:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
 

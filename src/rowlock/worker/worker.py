@@ -60,10 +60,10 @@ class Worker:
     async def run(self) -> None:
         """Work until `stop()` is called."""
         conninfo = await asyncio.to_thread(self._database.conninfo)
-        await wait_for_schema(conninfo, self._database.schema)
+        await self._unless_stopped(wait_for_schema(conninfo, self._database.schema))
         while not self._stopping.is_set():
             incarnation = Incarnation(self._setup, conninfo)
-            await incarnation.start()
+            await self._unless_stopped(incarnation.start())
             self._started.set()
             await self._first_of(self._stopping.wait(), incarnation.ended.wait())
             # A lost lease leaves no grace: others may be running the same jobs by now.
@@ -89,6 +89,13 @@ class Worker:
         self.stop()
         if self._life is not None:
             await self._life
+
+    async def _unless_stopped(self, awaitable: Awaitable[None]) -> None:
+        """Wait for something, but no longer than until `stop()` is called."""
+        waiting = asyncio.ensure_future(awaitable)
+        await self._first_of(self._stopping.wait(), waiting)
+        if waiting.done() and not waiting.cancelled():
+            waiting.result()
 
     @staticmethod
     async def _first_of(*events: Awaitable[object]) -> None:

@@ -1,0 +1,42 @@
+"""`rowlock migrate`."""
+
+from __future__ import annotations
+
+import click
+
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.db.database import Database
+from rowlock.db.reach import in_words
+
+
+@click.command(
+    epilog="Exit codes: 0 the schema is up to date (with --sql: the SQL is printed), 1 it could not be reached or "
+    "changed, 2 wrong usage."
+)
+@app_options(required=False)
+@click.option("--sql", is_flag=True, help="Print the SQL that would be run, and change nothing.")
+@debug_option
+def migrate(choice: Choice, *, sql: bool) -> None:
+    """Bring the database's schema up to date.
+
+    Safe to run from many places at once, and again and again. Without --app it takes the database from --url,
+    --embedded, $ROWLOCK_URL or $DATABASE_URL.
+    """
+    app = choice.open()
+    with in_words(app.database):
+        if sql:
+            _print_pending(app.database)
+        else:
+            applied = app.migrate()
+            for name in applied:
+                click.echo(f"applied {name}")
+            click.echo(f"schema {app.database.schema} in {app.database.address} is up to date")
+
+
+def _print_pending(database: Database) -> None:
+    pending = database.pending_sql()
+    if pending:
+        click.echo(f"begin;\n{pending.strip()}\ncommit;")
+    else:
+        # Not on standard output: what is there can be sent to psql as it is.
+        click.echo(f"schema {database.schema} in {database.address} is up to date", err=True)

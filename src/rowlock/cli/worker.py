@@ -1,0 +1,177 @@
+"""`rowlock worker`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import NoReturn
+
+import click
+
+from rowlock.app import Rowlock
+from rowlock.cli import parameters
+from rowlock.cli.load import importing
+from rowlock.cli.logs import LEVELS, start_logging
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
+from rowlock.db.migrate import wait_for_schema
+from rowlock.db.reach import in_words, reach
+from rowlock.worker.worker import Worker
+
+log = logging.getLogger("rowlock.worker")
+
+# What handing back may take beyond the grace period; longer means that PostgreSQL is not there.
+_HAND_BACK_SECONDS = 10.0
+_THREADS_SECONDS = 1.0
+
+_COUNT = click.IntRange(min=1)
+
+
+@click.command(
+    epilog="Exit codes: 0 stopped as it was told, 1 could not start, or had to leave without handing back "
+    "(others take its jobs when its lease has run out), 2 wrong usage."
+)
+@app_options(required=True)
+@click.option(
+    "--queues",
+    callback=parameters.queues,
+    default="default",
+    show_default=True,
+    help="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
+)
+@click.option("--slots", type=_COUNT, metavar="N", default=100, show_default=True, help="Jobs at once, per process.")
+@click.option("--processes", type=_COUNT, metavar="N", default=1, show_default=True, help="Worker processes.")
+@click.option("--threads", type=_COUNT, metavar="N", show_default="slots, at most 32", help="For sync handlers.")
+@click.option(
+    "--lease",
+    type=float,
+    callback=parameters.seconds(least=1),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a worker that was killed keeps its jobs.",
+)
+@click.option(
+    "--grace",
+    type=float,
+    callback=parameters.seconds(),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="What running jobs get when the worker is told to stop.",
+)
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@click.option("--parent", type=int, hidden=True, help="The process that this one must not outlive.")
+@debug_option
+@click.pass_context
+def worker(
+    ctx: click.Context,
+    choice: Choice,
+    *,
+    queues: list[str] | dict[str, float],
+    slots: int,
+    processes: int,
+    threads: int | None,
+    lease: timedelta,
+    grace: timedelta,
+    log_level: str,
+    parent: int | None,
+) -> None:
+    """Claim and run the app's jobs until told to stop.
+
+    SIGTERM or Ctrl-C: no new jobs, the running ones get the grace period, the rest is handed back and costs no attempt.
+    A second signal hands back at once; a third leaves at once.
+    """
+    if parent is not None:
+        end_with(parent)
+    start_logging(log_level, with_pid=parent is not None)
+    app = choice.open()
+    with importing(str(choice.app)):  # Rowlock(imports=…)
+        one = app.worker(queues=queues, slots=slots, threads=threads, lease=lease, grace=grace)
+    # Before any child is started, and while a signal still ends the process at once: there is nothing to hand back yet.
+    asyncio.run(wait_for_schema(reach(app.database), app.database.schema))
+    if processes == 1:
+        _work(app, one, grace=grace, parent=parent)
+    elif not asyncio.run(Supervisor(child_command(ctx.obj), count=processes).run()):
+        ctx.exit(1)
+
+
+def _work(app: Rowlock, one: Worker, *, grace: timedelta, parent: int | None) -> None:
+    with in_words(app.database):
+        asyncio.run(_run_until_stopped(one, _Stop(one, grace=grace, parent=parent)))
+
+
+async def _run_until_stopped(one: Worker, stop: _Stop) -> None:
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.asked)
+    threads = ThreadPoolExecutor()
+    loop.set_default_executor(threads)
+    await one.run()
+    # asyncio.run would wait for these without limit, and a handler may be stuck in asyncio.to_thread.
+    threads.shutdown(wait=False, cancel_futures=True)
+    _leave_stuck_threads()
+
+
+class _Stop:
+    """What the first, the second and the third signal do; and what the end of the parent does."""
+
+    def __init__(self, one: Worker, *, grace: timedelta, parent: int | None) -> None:
+        self._worker = one
+        self._grace = grace
+        self._parent = parent
+        self._times = 0
+
+    def asked(self) -> None:
+        self._times += 1
+        match self._times:
+            case 1 if self._parent is not None and os.getppid() != self._parent:
+                log.warning("process %d, which started this one, is gone: stopping at once", self._parent)
+                self._times += 1
+                self._worker.stop()
+                self._hurry()
+            case 1:
+                seconds = self._grace.total_seconds()
+                log.info("stopping: running jobs get %g s; a second signal hands them back at once", seconds)
+                self._worker.stop()
+                self._leave_after(seconds + _HAND_BACK_SECONDS)
+            case 2:
+                log.info("stopping at once: handing back what still runs")
+                self._hurry()
+            case _:
+                self._leave()
+
+    def _hurry(self) -> None:
+        self._worker.stop()
+        self._leave_after(_HAND_BACK_SECONDS)
+
+    def _leave_after(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._leave)
+
+    def _leave(self) -> NoReturn:
+        log.error("left without handing back; other workers take its jobs when its lease has run out")
+        _exit(1)
+
+
+def _leave_stuck_threads() -> None:
+    """A handler that is stuck in a thread must not keep the process: its job has been handed back."""
+    deadline = time.monotonic() + _THREADS_SECONDS
+    for thread in threading.enumerate():
+        if thread is threading.main_thread() or thread.daemon:
+            continue
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            log.warning("left while thread %s was still running; a job in it was handed back", thread.name)
+            _exit(0)
+
+
+def _exit(code: int) -> NoReturn:
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)

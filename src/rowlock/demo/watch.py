@@ -1,0 +1,215 @@
+"""Watch the database: where jobs are, what workers hold, what was rescued. What the view shows is read here."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rowlock.db.session import Steady
+from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
+from rowlock.demo.ledger import Audit, Ledger
+from rowlock.demo.scene import Bench, Happening, Scene
+from rowlock.store import stats
+from rowlock.store.stats import Event, Place, WorkerNow
+
+_EVENTS = 200
+_RATES = 60
+# Retries per look that get a line of their own; a screen of nothing else would hide the rest.
+_RETRIES_TOLD = 2
+# How long a rescue stays the story.
+_TOLD_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Victim:
+    """A worker that was killed: who it was to the database, what it held, and how many of those jobs were rescued."""
+
+    number: int
+    worker: str
+    held: int
+    at: float
+    rescued: int = 0
+    rescued_at: float | None = None
+
+
+class Watch:
+    """What has been seen so far."""
+
+    def __init__(self, *, database: Steady, ledger: Ledger, crew: Crew) -> None:
+        self.victims: list[Victim] = []
+        self.rescued = 0
+        self.workers: dict[int, WorkerNow] = {}  # by the number of their process
+        self._database = database
+        self._ledger = ledger
+        self._crew = crew
+        self._began = time.monotonic()
+        self._numbers: dict[int, int] = {}  # pid → number, of every process there was
+        self._notes: dict[int, str] = {}
+        self._happenings: deque[Happening] = deque(maxlen=_EVENTS)
+        self._events_seen: set[str] = set()
+        self._ended_in: Counter[int] = Counter()
+        self._delayed = 0
+        for member in crew:
+            self.started(member)
+
+    @property
+    def at(self) -> float:
+        """Seconds since the demo began."""
+        return time.monotonic() - self._began
+
+    def look(self) -> None:
+        """Read the database."""
+        places = self._database.run(stats.places(self._ledger.open))
+        news = self._ledger.compare(places)
+        self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in places)
+        self._tell_news(news)
+        self._see_workers(self._database.run(stats.workers()))
+        self._tell_rescues(self._database.run(stats.latest_events(_EVENTS)))
+
+    def audit(self) -> Audit:
+        """Look for every job that was ever enqueued."""
+        return self._ledger.audit(self._database.run)
+
+    def held_by(self, worker: str) -> int:
+        """How many jobs the database says a worker holds."""
+        return sum(row.held for row in self._database.run(stats.workers()) if row.id == worker)
+
+    # What the demo itself does, told as it happens
+
+    def started(self, member: Member) -> None:
+        """A worker process was started."""
+        self._numbers[member.process.pid] = member.number
+        self.tell("started", f"{member.name} starts, pid {member.process.pid}", member.number, "starting")
+
+    def killed(self, member: Member, worker: str, held: int) -> None:
+        """A worker process was killed while it held jobs."""
+        self.victims.append(Victim(member.number, worker, held, self.at))
+        self.tell(
+            "killed", f"{member.name} killed (SIGKILL) — its {_jobs(held)} come back", member.number, "killed (SIGKILL)"
+        )
+
+    def fell(self, member: Member) -> None:
+        """A worker process ended by itself."""
+        code, log = member.process.returncode, self._crew.log_of(member.number)
+        self.tell("failed", f"{member.name} ended with exit code {code}; see {log}", member.number, f"exit code {code}")
+
+    def tell(self, kind: str, text: str, number: int | None = None, note: str = "") -> None:
+        """Add a line; `note` is what the worker's own row then says."""
+        self._happenings.append(Happening(self.at, kind, text))
+        if number is not None:
+            self._notes[number] = note
+
+    # What the database says
+
+    def _tell_news(self, news: Iterable[Place]) -> None:
+        retried = []
+        for place in news:
+            if place.state in {"waiting", "ready", "running"}:
+                retried.append(place)
+                continue
+            self._ended_in[int(self.at)] += 1
+            if place.state == "failed":
+                reason = "poison" if place.reason == "poison" else f"{place.failures} attempts"
+                self.tell("failed", f"{place.task} {_short(place.id)} failed for good ({reason})")
+        for place in retried[:_RETRIES_TOLD]:
+            when = f"again in {place.due_in:.1f} s" if place.due_in else "again now"
+            attempt = f"attempt {place.failures} of {place.attempts}"
+            self.tell("retry", f"{place.task} {_short(place.id)} failed, {attempt}; {when}")
+
+    def _see_workers(self, rows: Iterable[WorkerNow]) -> None:
+        # Oldest first, so that of several incarnations of one process the last one stays.
+        now = {self._numbers[row.pid]: row for row in rows if row.pid in self._numbers}
+        for number, row in now.items():
+            known = self.workers.get(number)
+            if known is None or known.id != row.id:
+                self._notes[number] = "works"
+        self.workers = now
+
+    def _tell_rescues(self, events: Iterable[Event]) -> None:
+        new = [event for event in events if event.id not in self._events_seen]
+        self._events_seen.update(event.id for event in new)
+        rescues = Counter((event.actor, event.worker) for event in new if event.kind in {"rescued", "poisoned"})
+        for (actor, worker), count in rescues.items():
+            self.rescued += count
+            rescuer = self._numbers.get(int(actor.rpartition(":")[2]), 0)
+            victim = next((victim for victim in self.victims if victim.worker == worker), None)
+            if victim is None:
+                self.tell("rescued", f"worker {rescuer} rescued {_jobs(count)} of a worker that lost its lease")
+                continue
+            victim.rescued += count
+            victim.rescued_at = self.at
+            after = f"{self.at - victim.at:.1f} s after the kill"
+            self.tell(
+                "rescued",
+                f"worker {rescuer} rescued {_jobs(count)} of worker {victim.number}, {after}",
+                rescuer,
+                f"rescued {_jobs(count)}",
+            )
+
+    # What there is to see
+
+    def scene(self, story: str = "") -> Scene:
+        """This moment."""
+        at = self.at
+        seconds = range(int(at) - _RATES, int(at))
+        return Scene(
+            at=at,
+            story=story or self._story(),
+            benches=tuple(self._bench(member) for member in self._crew),
+            states=self._ledger.live + self._ledger.ended,
+            delayed=self._delayed,
+            enqueued=len(self._ledger.enqueued),
+            retried=self._ledger.retried,
+            killed=len(self.victims),
+            rescued=self.rescued,
+            lost=self._ledger.lost,
+            rates=tuple(self._ended_in[second] for second in seconds),
+            happenings=tuple(self._happenings),
+        )
+
+    def _bench(self, member: Member) -> Bench:
+        row = self.workers.get(member.number)
+        bench = Bench(
+            number=member.number,
+            pid=member.process.pid,
+            alive=member.is_alive,
+            held=row.held if row else 0,
+            slots=row.slots if row else SLOTS,
+            lease=row.lease if row else None,
+            note=self._notes.get(member.number, ""),
+        )
+        if member.start_at is not None:
+            return replace(bench, note=f"{bench.note}; starts in {max(0.0, member.start_at - time.monotonic()):.0f} s")
+        return bench
+
+    def _story(self) -> str:
+        victim = self.victims[-1] if self.victims else None
+        if victim is not None and victim.rescued < victim.held and victim.rescued_at is None:
+            row = self.workers.get(victim.number)
+            left = f"ends in {row.lease:.1f} s" if row and row.id == victim.worker and row.lease > 0 else "has run out"
+            return (
+                f"Worker {victim.number} was killed with SIGKILL while it held {_jobs(victim.held)}. It could tell "
+                f"nobody, but its lease {left}; then another worker takes them back."
+            )
+        if victim is not None and victim.rescued_at is not None and self.at - victim.rescued_at < _TOLD_SECONDS:
+            back = f"{victim.rescued} of the {victim.held}" if victim.rescued < victim.held else "The"
+            return (
+                f"{back} jobs that worker {victim.number} held are back in the queue, and run again where there is "
+                "room. A crash costs a job no attempt."
+            )
+        if not self.workers:
+            return "Three worker processes are starting. Between them there is nothing but PostgreSQL."
+        return (
+            "Workers claim jobs, run them and settle them, in batches; one that fails is tried again a little later. "
+            f"Each worker renews a lease of {LEASE_SECONDS} s every second."
+        )
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"
+
+
+def _short(job: str) -> str:
+    return f"…{job[-4:]}"
