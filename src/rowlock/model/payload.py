@@ -206,7 +206,8 @@ class Result:
 
     @cached_property
     def _annotation(self) -> object:
-        return Any if self._function is None else resolved(self._function).get("return", Any)
+        annotation = Any if self._function is None else resolved(self._function).get("return", Any)
+        return Any if annotation in (typing.NoReturn, typing.Never) else annotation  # it always raises
 
     @cached_property
     def _scalars(self) -> frozenset[type]:
