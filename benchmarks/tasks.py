@@ -1,0 +1,42 @@
+"""The tasks that benchmarks run, known to the process that enqueues and to the one that works."""
+
+# ruff: noqa: ARG001  each carries an argument, as jobs do, and does nothing with it
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from rowlock import Rowlock, current_job
+
+SCHEMA = "rowlock_bench"
+
+app = Rowlock(schema=SCHEMA)
+
+# When each attempt of `stamp` began, by the job's id, on the machine's clock: every process here reads the same one.
+begun: dict[str, float] = {}
+
+_RESULT = "x" * 198  # 200 bytes with its quotes
+
+
+@app.task
+async def noop(n: int) -> None:
+    """Do nothing."""
+
+
+@app.task
+async def answer(n: int) -> str:
+    """Do nothing, and return 200 bytes of JSON."""
+    return _RESULT
+
+
+@app.task
+async def nap(n: int) -> None:
+    """Hold a slot for a while."""
+    await asyncio.sleep(0.05)
+
+
+@app.task
+async def stamp(n: int) -> None:
+    """Note when this attempt began."""
+    begun[str(current_job().id)] = time.monotonic()
