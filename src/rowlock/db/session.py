@@ -26,7 +26,10 @@ AsyncCursor = psycopg.AsyncCursor[TupleRow]
 # - Every name in our SQL is qualified; nothing of the caller's search_path can stand in front of pg_catalog.
 _SETTINGS = {
     "enable_seqscan": "off",
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     "jit": "off",
     "default_transaction_isolation": "read committed",
     "search_path": "pg_catalog",

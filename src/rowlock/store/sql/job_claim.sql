@@ -5,7 +5,10 @@
 -- subquery it may be run again and lock more than the limit.
 -- The commit does not wait for the disk: a claim lost in a crash is a job that is ready again. set_config must stand where
 -- it is read; in a CTE that nothing reads it silently does nothing.
-with picked as materialized (
+with me as materialized (
+    select id from rowlock.workers where id = :worker::uuid and lease > rowlock.now()
+),
+picked as materialized (
     select due.id
     from unnest(
         :queues::text[], :priorities::smallint[], :floor_run_ats::timestamptz[], :floor_ids::uuid[]
@@ -22,11 +25,11 @@ with picked as materialized (
         limit :limit::integer
         for update skip locked
     ) as due
-    where exists (select from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now())
+    where exists (select from me)
     limit :limit::integer
 )
 update rowlock.jobs
-set state = 'running', token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now()
+set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now()
 where id = any(array(select id from picked))
 returning
     id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,

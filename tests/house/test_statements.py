@@ -1,0 +1,234 @@
+"""SQL files: how they read, who uses them, and that a real server accepts them with what their builders give."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, get_type_hints
+from uuid import uuid4
+
+import pytest
+
+from rowlock import store
+from rowlock.db.session import converse, run
+from rowlock.model.ids import new_id, new_ids
+from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Snoozed, Succeeded
+from rowlock.model.row import Claimed, NewJob
+from rowlock.store import jobs, queues, schema, stats, workers
+from rowlock.store.query import Copy, Query, statement
+from tests.house.conftest import House
+from tests.house.reading import Source, Statement, called, made_by_migrations, migrations, package, statements
+
+TABLES = made_by_migrations("table") | {"migrations"}
+FUNCTIONS = made_by_migrations("function")
+
+DAY = timedelta(days=1)
+WORKER = str(uuid4())
+CLAIMED = Claimed(new_id(), str(uuid4()), "t", "{}", "q", 0, "2024-01-01 00:00:00+00", 0, 0, 1, 10, None, None, None)
+OTHER = CLAIMED._replace(id=new_id(), token=str(uuid4()))
+PLAIN = NewJob(new_id(), "q", "t", "{}", 0, 10)
+LADEN = NewJob(new_id(), "q", "t", "{}", 4, 1, datetime.now(UTC), None, DAY, ("a", 'b "c"'), "key")
+LATER = NewJob(new_id(), "q", "t", "{}", -4, 1, None, DAY)
+
+# Every builder with values such as it meets; one more where a parameter can be empty.
+BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
+    jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER])],
+    jobs.claim: [
+        jobs.claim(lanes=[jobs.Lane("q", 0), jobs.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
+    ],
+    jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u"], limit=5, worker=WORKER)],
+    jobs.settle: [
+        jobs.settle([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
+        jobs.settle([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
+    ],
+    jobs.give_back: [
+        jobs.give_back([(CLAIMED, Retried("{}", DAY)), (OTHER, Snoozed(DAY))]),
+        jobs.give_back([(CLAIMED, Blocked("unknown task")), (OTHER, HandedBack())]),
+    ],
+    jobs.held: [jobs.held([CLAIMED]), jobs.held([])],
+    jobs.rescue: [jobs.rescue(limit=5, crashes=3, keep=DAY, lost=lost, actor="me") for lost in (True, False)],
+    jobs.hand_back: [jobs.hand_back(worker=WORKER), jobs.hand_back(worker=WORKER, known=[new_id()])],
+    queues.settings: [queues.settings()],
+    queues.channels: [queues.channels(["q", "ü"])],
+    schema.version: [schema.version()],
+    schema.today: [schema.today()],
+    schema.partitions: [schema.partitions("history"), schema.partitions("events")],
+    schema.longest_retention: [schema.longest_retention()],
+    stats.places: [stats.places([new_id()]), stats.places([])],
+    stats.workers: [stats.workers()],
+    stats.latest_events: [stats.latest_events(5)],
+    workers.register: [
+        workers.register(worker=WORKER, host="h", pid=1, queues=["q"], slots=1, tasks=["t"], version="0", lease=DAY)
+    ],
+    workers.renew: [workers.renew(worker=WORKER, lease=DAY)],
+    workers.leave: [workers.leave(worker=WORKER)],
+    workers.any_dead: [workers.any_dead()],
+    workers.bury: [workers.bury()],
+    workers.park: [workers.park(worker=WORKER, queues=["q"])],
+    workers.unpark: [workers.unpark(worker=WORKER)],
+}
+
+
+# How they read
+
+
+@pytest.mark.parametrize("one", [*statements(), *migrations()], ids=lambda one: one.name)
+def test_an_sql_file_says_first_what_it_does(one: Statement) -> None:
+    first = one.text.splitlines()[0]
+
+    assert re.fullmatch(r"-- [A-Z`].*[^,]", first)
+
+
+@pytest.mark.parametrize("one", [*statements(), *migrations()], ids=lambda one: one.name)
+def test_an_sql_file_shouts_nowhere(one: Statement) -> None:
+    assert re.findall(r"\b\w*[A-Z]\w*\b", one.bare) == []
+
+
+@pytest.mark.parametrize("one", statements(), ids=lambda one: one.name)
+def test_a_statement_file_holds_one_statement(one: Statement) -> None:
+    assert one.bare.strip().endswith(";")
+    assert one.bare.count(";") == 1
+
+
+@pytest.mark.parametrize("one", [*statements(), *migrations()], ids=lambda one: one.name)
+def test_an_sql_file_writes_the_schema_out(one: Statement) -> None:
+    ctes = set(re.findall(r"\b(\w+) as (?:materialized )?\(", one.bare))
+    spoken_of = re.findall(r"\b(?:from|join|into|update|table|copy|only)\s+([\w.]+)", one.bare)
+    calls = re.findall(r"([\w.]+)\s?\(", one.bare)
+
+    assert [name for name in spoken_of if name in TABLES - ctes] == []
+    assert [name for name in calls if name in FUNCTIONS] == []
+
+
+@pytest.mark.parametrize("one", statements(), ids=lambda one: one.name)
+def test_a_parameter_stands_outside_of_quotes(one: Statement) -> None:
+    assert set(re.findall(r"(?<!:):([a-z_]+)\b", one.bare)) == one.parameters
+
+
+def test_the_rules_know_every_table_and_function(house: House) -> None:
+    tables = house.connection.execute(
+        """
+        select relname from pg_class
+        where relnamespace = %s::regnamespace and relkind in ('r', 'p') and not relispartition
+        """,
+        [house.schema],
+    ).fetchall()
+    functions = house.connection.execute(
+        "select distinct proname from pg_proc where pronamespace = %s::regnamespace", [house.schema]
+    ).fetchall()
+
+    assert {name for (name,) in tables} == TABLES
+    assert {name for (name,) in functions} == FUNCTIONS
+
+
+# Who uses them
+
+
+def test_every_file_is_used_and_every_name_has_its_file() -> None:
+    assert sorted({name for name, _ in built()} | named()) == [one.name for one in statements()]
+
+
+def test_every_builder_gives_the_parameters_its_file_takes() -> None:
+    takes = {one.name: one.parameters for one in statements()}
+
+    wrong = {name: given ^ takes[name] for name, given in built() if given != takes[name]}
+
+    assert wrong == {}
+
+
+def test_every_builder_is_tried_below() -> None:
+    public = {
+        function
+        for module in [import_module(f"rowlock.store.{found.name}") for found in iter_modules(store.__path__)]
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
+        and not name.startswith("_")
+        and "Query" in str(get_type_hints(function).get("return")).partition("[")[0]
+    }
+
+    assert public == BUILT.keys()
+
+
+def built() -> Iterator[tuple[str, set[str]]]:
+    """The file and the parameters of every query that the store builds."""
+    for source in package():
+        for call in source.calls():
+            match call:
+                case ast.Call(func=ast.Name(id="Query"), args=[ast.Constant(value=str(name)), ast.Dict(keys=keys), _]):
+                    yield (
+                        name,
+                        {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)},
+                    )
+                case ast.Call(func=ast.Name(id="Copy"), args=[ast.Constant(value=str(name)), _]):
+                    yield name, set()
+                case _:
+                    assert called(call) not in {"Query", "Copy"} or not in_store(source), ast.unparse(call)
+
+
+def in_store(source: Source) -> bool:
+    return source.room == "store"
+
+
+def named() -> set[str]:
+    """The files that are named without a builder."""
+    calls = [call for source in package() for call in source.calls() if called(call) == "statement"]
+    return {str(arg.value) for call in calls for arg in call.args[:1] if isinstance(arg, ast.Constant)}
+
+
+# What a real server says to them
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in statements() if not one.bare.startswith("\ncopy")], ids=lambda one: one.name
+)
+def test_a_statement_can_be_prepared(one: Statement, house: House) -> None:
+    text = statement(one.name, house.schema)
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    numbered = re.sub(r"%\((\w+)\)s", lambda match: f"${names.index(match[1]) + 1}", text).replace("%%", "%")
+    types = f"({', '.join(['text'] * len(names))})" if names else ""
+
+    house.connection.execute(f"prepare house_{one.name} {types} as {numbered}".encode())
+
+    prepared = house.connection.execute(
+        "select cardinality(parameter_types) from pg_prepared_statements where name = %s", [f"house_{one.name}"]
+    ).fetchone()
+    assert prepared == (len(one.parameters),)
+
+
+def test_every_statement_runs_with_what_its_builder_gives(house: House) -> None:
+    for query in (query for queries in BUILT.values() for query in queries):
+        with house.connection.transaction(force_rollback=True):
+            run(house.connection.cursor(), query, house.schema)
+
+
+def test_every_conversation_runs_with_what_its_builder_gives(house: House) -> None:
+    many = [PLAIN._replace(id=job_id) for job_id in new_ids(jobs.LOAD_FROM)]
+
+    with house.connection.transaction(force_rollback=True):
+        converse(house.connection.cursor(), jobs.enqueue_all([PLAIN, LADEN, LATER]), house.schema)
+        again = [PLAIN, LADEN._replace(id=new_id())]
+        converse(house.connection.cursor(), jobs.enqueue_all(again, resend=True), house.schema)
+        converse(house.connection.cursor(), jobs.enqueue_all(many), house.schema)
+        there = house.connection.execute(f"select count(*) from {house.schema}.jobs".encode()).fetchone()
+
+    assert there == (3 + len(many),)
+
+
+def test_a_statement_that_nothing_builds_is_no_statement() -> None:
+    with pytest.raises(FileNotFoundError):
+        statement("job_forget", "rowlock")
+
+
+def test_blocks_of_a_copy_are_made_late() -> None:
+    conversation = jobs.enqueue_all([PLAIN] * jobs.LOAD_FROM)
+    next(conversation)
+
+    copy = conversation.send(["2024-01-01 00:00:00+00"])
+
+    assert isinstance(copy, Copy)
+    assert not isinstance(copy.blocks, (list, tuple, str))

@@ -1,0 +1,103 @@
+"""What users see: the public names, the commands, and that both are documented."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+
+import rowlock
+from rowlock.cli.program import program
+from tests.house.reading import PACKAGE, ROOT, read
+
+# Verbs that do I/O come in pairs, x and ax.
+PAIRED = {
+    rowlock.Rowlock: {"close", "enqueue", "enqueue_call", "enqueue_many", "migrate"},
+    rowlock.Task: {"enqueue"},
+    rowlock.Call: {"enqueue"},
+}
+
+
+def imported() -> list[str]:
+    nodes = [node for node in read(PACKAGE / "__init__.py").tree.body if isinstance(node, ast.ImportFrom)]
+    return [alias.asname or alias.name for node in nodes for alias in node.names]
+
+
+def documents() -> str:
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def commands(group: click.Command, path: str = "rowlock") -> Iterator[str]:
+    if not isinstance(group, click.Group):
+        yield path
+        return
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield from commands(command, f"{path} {name}")
+
+
+def test_the_package_exports_what_it_imports_and_nothing_else() -> None:
+    assert sorted(imported()) == rowlock.__all__
+    assert rowlock.__all__ == sorted(set(rowlock.__all__))
+
+
+def test_the_package_file_holds_nothing_but_names() -> None:
+    _docstring, *rest = read(PACKAGE / "__init__.py").tree.body
+
+    assert {type(node) for node in rest} == {ast.ImportFrom, ast.Assign}
+
+
+@pytest.mark.parametrize("name", rowlock.__all__)
+def test_a_public_name_has_a_docstring(name: str) -> None:
+    value = getattr(rowlock, name)
+
+    # A dataclass without one gets its signature for a docstring.
+    assert value.__doc__
+    assert not value.__doc__.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", rowlock.__all__)
+def test_a_public_method_has_a_docstring(name: str) -> None:
+    value = getattr(rowlock, name)
+    own = (
+        {key: member for key, member in vars(value).items() if not key.startswith("_")}
+        if isinstance(value, type)
+        else {}
+    )
+
+    assert [key for key, member in own.items() if callable(member) and not member.__doc__] == []
+
+
+@pytest.mark.parametrize(("kind", "verb"), [(kind, verb) for kind, verbs in PAIRED.items() for verb in sorted(verbs)])
+def test_a_verb_that_does_io_has_an_async_twin_of_the_same_signature(kind: type, verb: str) -> None:
+    one, other = vars(kind)[verb], vars(kind)[f"a{verb}"]
+
+    assert one.__annotations__ == other.__annotations__
+
+
+def test_every_public_name_is_in_the_documents() -> None:
+    text = documents()
+
+    missing = [name for name in rowlock.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert not missing, f"neither README.md nor docs/ mentions {', '.join(missing)}"
+
+
+def test_every_command_is_in_the_documents() -> None:
+    text = documents()
+
+    missing = [command for command in commands(program) if not re.search(rf"\b{command}\b", text)]
+    assert not missing, f"neither README.md nor docs/ mentions {', '.join(missing)}"
+
+
+def test_every_error_is_drawn_in_the_tree() -> None:
+    errors = read(PACKAGE / "errors.py").tree
+    classes = [node.name for node in errors.body if isinstance(node, ast.ClassDef)]
+    drawing = ast.get_docstring(errors) or ""
+
+    assert [name for name in classes if not re.search(rf"^\W*{name}\b", drawing, re.MULTILINE)] == []

@@ -1,0 +1,110 @@
+"""Every program in examples/ does what it says, against a database that has been migrated."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from tests.waiting import until
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+SAID = {
+    "bulk": ["10000 enqueued", "10000 sent"],
+    "first_job": ["enqueued on mail", "welcome, user 42! (attempt 1)"],
+    "keys": [
+        "first: True, again: False, the same job: True",
+        "a key belongs to one task",
+        "order 7 charged",
+        "later: True",
+    ],
+    "priorities_and_delay": ["first", "second", "third", "then", "last"],
+    "queues": ["strict: mail, mail, reports, reports", "weighted, in some order: mail, mail, reports, reports"],
+    "retries": [
+        "order 7: attempt 1 of 3",
+        "order 7: attempt 2 of 3",
+        "order 7: attempt 3 of 3",
+        "order 7: delivered",
+        "reading 'seven'",
+        "done",
+    ],
+    "snooze_and_cancel": [
+        "parcel 1: closed, attempt 1 is not spent",
+        "parcel 1: delivered in attempt 1",
+        "user 42 has paid: nothing to remind of",
+    ],
+    "sync_tasks": [
+        "sync_tasks.shrink of boat.png, beside the main thread: True",
+        "sync_tasks.shrink of oar.png, beside the main thread: True",
+        "sync_tasks.shrink of rowlock.png, beside the main thread: True",
+        "done",
+    ],
+    "transaction": ["order 1 rolled back, and its job with it", "order 2 placed", "order 2 confirmed"],
+}
+# Threads, and a worker beside its enqueuer, speak in any order.
+IN_ANY_ORDER = {"first_job", "sync_tasks"}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_an_example_says_what_happened(name: str, url: str) -> None:
+    environment = os.environ | {"ROWLOCK_URL": url, "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    said, expected = done.stdout.splitlines(), SAID[name]
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(said) == sorted(expected)
+    assert name in IN_ANY_ORDER or said == expected
+
+
+def test_every_example_explains_itself_and_can_be_imported() -> None:
+    for path in EXAMPLES.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+
+        assert text.startswith('"""')
+        assert '\nif __name__ == "__main__":\n' in text
+        assert len(text.splitlines()) <= 50
+
+
+def test_the_program_in_the_readme_does_what_stands_below_it(
+    url: str, db: psycopg.Connection[TupleRow], tmp_path: Path
+) -> None:
+    program = re.search(r"```python\n(# shop\.py\n.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert program is not None
+    (tmp_path / "shop.py").write_text(program[1], encoding="utf-8")
+    environment = os.environ | {"ROWLOCK_URL": url}
+
+    subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, env=environment, check=True)
+    command = [
+        str(Path(sys.executable).with_name("rowlock")),
+        "worker",
+        "--app",
+        "shop:app",
+        "--queues",
+        "mail,default",
+    ]
+    with subprocess.Popen([*command, "--slots", "100"], cwd=tmp_path, env=environment, stderr=-3) as worker:
+        try:
+            until(
+                lambda: db.execute("select count(*) from rowlock.jobs").fetchone() == (1,),
+                what="the end of all but one",
+            )
+        finally:
+            worker.terminate()
+
+    assert worker.returncode == 0
+    assert db.execute("select task, key, state from rowlock.jobs").fetchall() == [
+        ("shop.send_welcome", "welcome:7", "ready")
+    ]
+    ended = db.execute("select task, state, count(*) from rowlock.history group by 1, 2 order by 1").fetchall()
+    assert ended == [("shop.resize", "succeeded", 10_000), ("shop.send_welcome", "succeeded", 1)]

@@ -1,0 +1,272 @@
+"""Tasks: what they are called, where they are collected, and how code that cannot import one still enqueues it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from rowlock import InvalidArguments, InvalidOption, Job, Rowlock, TaskError, Tasks, UnknownTask
+from tests.waiting import auntil
+
+Db = psycopg.Connection[TupleRow]
+
+NOWHERE = "postgresql:///nothing?host=/nowhere&port=1"
+
+
+def greet(name: str, *, loud: bool = False) -> str:
+    """Greet somebody."""
+    return name.upper() if loud else name
+
+
+async def agreet(name: str) -> str:
+    return name
+
+
+class Desk:
+    @staticmethod
+    def stamp(page: int) -> int:
+        return page
+
+
+def stored(db: Db) -> list[tuple[str, Any]]:
+    return [(task, args) for task, args in db.execute("select task, args from rowlock.jobs order by id")]
+
+
+# Names
+
+
+def test_a_task_is_named_by_its_module_and_function() -> None:
+    tasks = Tasks()
+
+    assert tasks.task(greet).name == f"{__name__}.greet"
+    assert tasks.task(agreet).name == f"{__name__}.agreet"
+    assert tasks.task(Desk.stamp).name == f"{__name__}.Desk.stamp"
+    assert tasks.task(name="other")(greet).name == "other"
+    assert tasks.names() == sorted([f"{__name__}.greet", f"{__name__}.agreet", f"{__name__}.Desk.stamp", "other"])
+
+
+def test_a_task_keeps_what_its_function_says_of_itself() -> None:
+    task = Tasks().task(greet)
+
+    assert (task.__name__, task.__doc__, task.__wrapped__) == ("greet", "Greet somebody.", greet)
+    assert task("Ada", loud=True) == "ADA"
+    assert asyncio.run(Tasks().task(agreet)("Ada")) == "Ada"
+
+
+def test_a_function_inside_a_function_is_refused_unless_it_is_named() -> None:
+    def inner() -> None:
+        return None
+
+    with pytest.raises(TaskError, match=r"inner is defined inside a function.* give name="):
+        Tasks().task(inner)
+    assert Tasks().task(name="inner")(inner).name == "inner"
+
+
+def test_a_function_without_a_name_is_refused_unless_it_is_given_one() -> None:
+    with pytest.raises(TaskError, match="give it one with name="):
+        Tasks().task(lambda: None)
+    assert Tasks().task(name="nameless")(lambda: None).name == "nameless"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\tb", " a", "n" * 201, "\ud800", "a\x00"])
+def test_a_name_that_cannot_be_stored_or_seen_is_refused(name: str) -> None:
+    with pytest.raises(InvalidOption):
+        Tasks().task(name=name)(greet)
+    with pytest.raises(InvalidOption):
+        Tasks().task(name="a", aliases=[name])(greet)
+
+
+def test_two_tasks_of_one_name_are_refused() -> None:
+    tasks = Tasks()
+    tasks.task(name="a")(greet)
+
+    with pytest.raises(TaskError, match=r"two tasks are named 'a'; give one of them another name="):
+        tasks.task(name="a")(agreet)
+    with pytest.raises(TaskError, match="two tasks are named 'a'"):
+        tasks.task(name="b", aliases=["a"])(agreet)
+    assert [task.name for task in tasks] == ["a"]
+
+
+MAIN = """
+from rowlock import Rowlock
+app = Rowlock()
+
+@app.task
+def work() -> None: ...
+
+print(work.name)
+"""
+
+
+def test_a_task_of_a_program_is_named_as_if_it_were_imported(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    for file in ("script.py", "shop/__init__.py", "shop/__main__.py", "shop/orders.py"):
+        (tmp_path / file).write_text(MAIN if file != "shop/__init__.py" else "")
+
+    names = {
+        ("script.py",): "script.work\n",
+        (str(tmp_path / "script.py"),): "script.work\n",
+        ("-m", "script"): "script.work\n",
+        ("-m", "shop"): "shop.work\n",
+        ("-m", "shop.orders"): "shop.orders.work\n",
+        ("-c", "import shop.orders"): "shop.orders.work\n",
+    }
+    programs = [subprocess.Popen([sys.executable, *command], cwd=tmp_path, stdout=-1, text=True) for command in names]
+
+    said = [program.communicate()[0] for program in programs]
+
+    assert said == [*names.values()]
+
+
+# Collections
+
+
+def test_collected_tasks_belong_to_the_app_that_includes_them(app: Rowlock, db: Db) -> None:
+    tasks = Tasks()
+    task = tasks.task(greet)
+    with pytest.raises(TaskError, match=r"belongs to no app; call app\.include"):
+        task.enqueue("Ada")
+
+    app.include(tasks)
+    task.enqueue("Ada")
+
+    assert stored(db) == [(f"{__name__}.greet", {"name": "Ada"})]
+
+
+def test_including_twice_changes_nothing(app: Rowlock) -> None:
+    tasks = Tasks()
+    tasks.task(name="a")(greet)
+
+    app.include(tasks)
+    app.include(tasks)
+
+    assert app.tasks.names() == ["a"]
+
+
+def test_tasks_of_one_app_are_refused_by_another() -> None:
+    tasks = Tasks()
+    tasks.task(name="a")(greet)
+    Rowlock(NOWHERE).include(tasks)
+
+    with pytest.raises(TaskError, match="'a' is already in another app"):
+        Rowlock(NOWHERE).include(tasks)
+
+
+def test_including_a_name_that_is_taken_is_refused() -> None:
+    app, tasks = Rowlock(NOWHERE), Tasks()
+    app.task(name="a")(greet)
+    tasks.task(name="a")(agreet)
+
+    with pytest.raises(TaskError, match="two tasks are named 'a'"):
+        app.include(tasks)
+
+
+def test_a_collection_counts_tasks_not_names() -> None:
+    tasks = Tasks()
+    tasks.task(name="a", aliases=["b", "c"])(greet)
+
+    assert len(tasks) == 1
+    assert tasks.names() == ["a", "b", "c"]
+    assert [task.name for task in tasks] == ["a"]
+
+
+# By name
+
+
+def test_a_known_task_is_enqueued_by_name_with_its_arguments_checked(app: Rowlock, db: Db) -> None:
+    app.task(name="greet", queue="doors")(greet)
+
+    job = app.enqueue("greet", "Ada", loud=True)
+
+    assert (job.task, job.queue) == ("greet", "doors")
+    assert stored(db) == [("greet", {"name": "Ada", "loud": True})]
+    with pytest.raises(InvalidArguments):
+        app.enqueue("greet", 5)
+    with pytest.raises(InvalidArguments):
+        app.enqueue("greet", "Ada", quiet=True)
+
+
+def test_an_unknown_task_is_enqueued_by_name_with_named_arguments(app: Rowlock, db: Db) -> None:
+    job = app.enqueue("elsewhere.greet", name="Ada", lines=[1, {"a": None}])
+
+    assert (job.task, job.queue, job.created) == ("elsewhere.greet", "default", True)
+    assert stored(db) == [("elsewhere.greet", {"name": "Ada", "lines": [1, {"a": None}]})]
+
+
+def test_an_unknown_task_is_enqueued_by_name_in_a_loop(app: Rowlock, db: Db) -> None:
+    async def enqueue() -> Job[Any]:
+        async with app:
+            return await app.aenqueue("elsewhere.greet", name="Ada")
+
+    assert asyncio.run(enqueue()).task == "elsewhere.greet"
+    assert stored(db) == [("elsewhere.greet", {"name": "Ada"})]
+
+
+def test_an_unknown_task_takes_no_arguments_by_position() -> None:
+    with pytest.raises(UnknownTask, match=r"'elsewhere\.greet' is not known here, so its arguments need names"):
+        Rowlock(NOWHERE).enqueue("elsewhere.greet", "Ada")
+
+
+def test_an_unknown_task_takes_plain_json_alone() -> None:
+    for wrong in (object(), {1: 2}, (1, 2), float("nan"), "\ud800"):
+        with pytest.raises(InvalidArguments):
+            Rowlock(NOWHERE).enqueue("elsewhere.greet", name=wrong)
+
+
+def test_an_unknown_task_whose_name_cannot_be_is_refused_before_any_sql() -> None:
+    for name in ("", "a\nb", "a\tb", " a", "n" * 201, "\ud800", "a\x00"):
+        with pytest.raises(InvalidOption):
+            Rowlock(NOWHERE).enqueue(name)
+
+
+def test_calls_by_name_go_in_bulk(app: Rowlock, db: Db) -> None:
+    app.enqueue_many([app.call("elsewhere.greet", kwargs={"name": str(n)}) for n in range(600)])
+
+    assert stored(db) == [("elsewhere.greet", {"name": str(n)}) for n in range(600)]
+
+
+def test_a_task_is_found_by_a_name_it_had_before(app: Rowlock, db: Db) -> None:
+    app.task(name="new", aliases=["old", "older"])(greet)
+
+    app.enqueue("older", "Ada")
+
+    assert stored(db) == [("new", {"name": "Ada"})]
+
+
+def test_a_worker_runs_jobs_of_a_name_the_task_had_before(app: Rowlock, url: str, db: Db) -> None:
+    with Rowlock(url) as before:
+        before.enqueue("old", name="Ada")
+    app.task(name="new", aliases=["old"])(greet)
+
+    async def work() -> None:
+        async with app.worker():
+            await auntil(lambda: not stored(db), what="the job's end")
+
+    asyncio.run(work())
+
+    assert db.execute("select task, state, result from rowlock.history").fetchall() == [("old", "succeeded", "Ada")]
+
+
+AUDITED = """
+import sys
+seen = []
+sys.addaudithook(lambda name, args: seen.append(name) if name.split(".")[0] in ("socket", "subprocess") else None)
+import rowlock
+app = rowlock.Rowlock()
+app.task(name="t")(print)
+app.worker
+print(seen)
+"""
+
+
+def test_importing_rowlock_and_making_an_app_does_no_io() -> None:
+    done = subprocess.run([sys.executable, "-c", AUDITED], env={}, capture_output=True, text=True, check=True)
+
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,0 +1,74 @@
+"""What the type checkers must accept, and the types they must find; checked, never run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+import psycopg
+
+from rowlock import Call, Job
+from tests.typing.declared import add, app, count, greet, measure, render, send_mail, tasks, total
+
+
+def enqueue_keeps_the_signature() -> None:
+    assert_type(add.enqueue(1), Job[int])
+    assert_type(add.enqueue(1, 2), Job[int])
+    assert_type(add.enqueue(a=1, b=2), Job[int])
+    assert_type(greet.enqueue("Ada", loud=True), Job[str])
+    assert_type(send_mail.enqueue("ada@example.org", body="Hello"), Job[None])
+    assert_type(total.enqueue([1.0, 2.5]), Job[float])
+    assert_type(measure.enqueue(3), Job[dict[str, int]])
+    assert_type(render.enqueue(page=3), Job[bytes])
+    assert_type(count.enqueue(1, 2, 3, odd=True), Job[int])
+
+
+async def aenqueue_keeps_the_signature() -> None:
+    assert_type(await add.aenqueue(1, b=2), Job[int])
+    assert_type(await greet.aenqueue("Ada"), Job[str])
+    assert_type(await send_mail.aenqueue("ada@example.org", "Hello"), Job[None])
+    assert_type(await measure.aenqueue(3), Job[dict[str, int]])
+    assert_type(await render.aenqueue(3), Job[bytes])
+
+
+async def using_keeps_the_signature(
+    connection: psycopg.Connection[dict[str, object]], aconnection: psycopg.AsyncConnection[Any]
+) -> None:
+    assert_type(add.using(queue="sums", priority=-4).enqueue(1, 2), Job[int])
+    assert_type(add.using(connection=connection).enqueue(1), Job[int])
+    assert_type(await greet.using(connection=aconnection, key="k").aenqueue("Ada", loud=True), Job[str])
+    assert_type(await greet.using(delay=timedelta(minutes=1), tags=["a", "b"]).aenqueue("Ada"), Job[str])
+    assert_type(render.using(run_at=datetime.now(UTC), attempts=3).enqueue(1), Job[bytes])
+    assert_type(render.using(expires=timedelta(hours=1)).bind(1), Call[bytes])
+
+
+async def bind_gives_a_typed_call() -> None:
+    assert_type(add.bind(1), Call[int])
+    assert_type(greet.bind("Ada"), Call[str])
+    assert_type(greet.bind("Ada").enqueue(), Job[str])
+    assert_type(await greet.bind("Ada").aenqueue(), Job[str])
+
+
+async def many_keep_the_result_type(connection: psycopg.Connection[Any]) -> None:
+    assert_type(app.enqueue_many([greet.bind("Ada"), greet.using(key="k").bind("Bob")]), list[Job[str]])
+    assert_type(app.enqueue_many((add.bind(n) for n in range(3)), connection=connection), list[Job[int]])
+    assert_type(await app.aenqueue_many([render.bind(1)]), list[Job[bytes]])
+    mixed: list[Call[object]] = [add.bind(1), greet.bind("Ada")]
+    assert_type(app.enqueue_many(mixed), list[Job[object]])
+
+
+async def names_stand_for_unknown_tasks() -> None:
+    assert_type(app.enqueue("reports.total", amounts=[1.0]), Job[Any])
+    assert_type(await app.aenqueue("reports.total", [1.0]), Job[Any])
+
+
+def a_job_of_a_narrow_result_serves_as_one_of_a_wider() -> None:
+    job: Job[object] = add.enqueue(1)
+    call: Call[int | None] = add.bind(1)
+    del job, call
+
+
+def a_task_is_still_its_function() -> None:
+    add(1, b=2)
+    greet("Ada", loud=True)
+    app.include(tasks)

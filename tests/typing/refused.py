@@ -1,0 +1,86 @@
+"""What the type checkers must refuse, one error a line; checked, never run.
+
+Each line carries the error that mypy and the one that pyright must find. A line on which either finds nothing is an
+unneeded ignore, which both report.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rowlock import Call, Job
+from tests.typing.declared import add, app, greet, measure, render, send_mail, tasks, total
+
+
+def enqueue_refuses_wrong_arguments() -> None:
+    add.enqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.enqueue("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.enqueue(1, 2, 3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.enqueue(1, c=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.enqueue(1, a=2)  # type: ignore[misc]  # pyright: ignore[reportCallIssue]
+    greet.enqueue("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    greet.enqueue("Ada", loud="very")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    send_mail.enqueue("ada@example.org")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    total.enqueue(["1.0"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    measure.enqueue(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    render.enqueue(pages=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+async def aenqueue_refuses_wrong_arguments() -> None:
+    await add.aenqueue("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await greet.aenqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await greet.aenqueue(name=b"Ada")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await send_mail.aenqueue("a", "b", "c")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await render.aenqueue("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def using_refuses_wrong_options_and_arguments() -> None:
+    add.using(queue=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.using(priority="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.using(delay=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.using(run_at=timedelta(minutes=5))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.using(expires=60)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.using(tags=[1])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    add.using(eta=None)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.using("sums")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.using(queue="sums").enqueue("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await add.using(queue="sums").aenqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    greet.using(key="k").bind(loud=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def bind_refuses_wrong_arguments() -> None:
+    add.bind("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    greet.bind()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    measure.bind(1, 2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.bind(1).enqueue(2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+async def many_refuse_what_is_no_call() -> None:
+    app.enqueue_many([1])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.enqueue_many([add])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.enqueue_many(add.bind(1))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await app.aenqueue_many([add.enqueue(1)])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def results_are_not_mixed_up() -> None:
+    _a: Job[str] = add.enqueue(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _b: Job[int] = greet.enqueue("Ada")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _c: Job[int] = await greet.aenqueue("Ada")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _d: Call[None] = measure.bind(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _e: Job[bytes] = greet.aenqueue("Ada")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _f: list[Job[str]] = app.enqueue_many([add.bind(1)])  # type: ignore[list-item]  # pyright: ignore[reportAssignmentType]
+
+
+def declarations_refuse_wrong_options() -> None:
+    app.task(queue=1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    app.task(quue="mail")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    app.task(timeout=30)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    tasks.task(retry=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    tasks.task("name")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    app.include([add])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.enqueue(add, 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def a_task_called_here_refuses_wrong_arguments() -> None:
+    add("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    greet("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
