@@ -21,6 +21,7 @@ from rowlock.model.retry import Retry
 from rowlock.model.row import NewJob
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, TaskSpec
 from rowlock.store import jobs as job_store
+from rowlock.store.jobs import Existing
 from rowlock.store.query import DEFAULT_SCHEMA
 from rowlock.tasks import Call, Task, TaskDecorator, Tasks
 from rowlock.worker.worker import Worker
@@ -142,7 +143,7 @@ class Rowlock:
         existing = self.database.converse(
             lambda resend: job_store.enqueue_all(jobs, resend=resend),
             connection=connection,
-            atomic=len(jobs) >= job_store.LOAD_FROM,
+            atomic=job_store.takes_several_statements(jobs),
         )
         return _handles(jobs, existing)
 
@@ -152,7 +153,7 @@ class Rowlock:
         existing = await self.database.aconverse(
             lambda resend: job_store.enqueue_all(jobs, resend=resend),
             connection=connection,
-            atomic=len(jobs) >= job_store.LOAD_FROM,
+            atomic=job_store.takes_several_statements(jobs),
         )
         return _handles(jobs, existing)
 
@@ -253,11 +254,11 @@ def _new_job(call: Call[Any], job_id: str) -> NewJob:
     )
 
 
-def _handles(jobs: Sequence[NewJob], existing: Mapping[str, str]) -> list[Job[Any]]:
-    if not existing:
-        return [Job(job.id, task=job.task, queue=job.queue) for job in jobs]
+def _handles(jobs: Sequence[NewJob], existing: Mapping[str, Existing]) -> list[Job[Any]]:
     return [
-        Job(existing.get(job.id, job.id), task=job.task, queue=job.queue, created=job.id not in existing)
+        Job(existing[job.id].id, task=job.task, queue=existing[job.id].queue, created=False)
+        if job.id in existing
+        else Job(job.id, task=job.task, queue=job.queue)
         for job in jobs
     ]
 

@@ -10,8 +10,7 @@
     │   └── PayloadTooLarge  they fit, but their JSON is over the limit
     ├── InvalidOption        a value given to using(…), a policy or a worker is out of range (also a ValueError)
     ├── WrongConnection      connection= is of a kind, or in a state, that cannot carry the job
-    ├── KeyTaken             the key belongs to a live job of another task
-    └── LeaseLost            this attempt no longer owns its job
+    └── KeyTaken             the key belongs to a live job of another task
 
     Interruption (BaseException)   raised by a handler to end its attempt in another way than return or error
     ├── Snooze               run again later; no attempt is spent
@@ -75,10 +74,6 @@ class WrongConnection(RowlockError):
 
 class KeyTaken(RowlockError):
     """The key belongs to a live job of another task."""
-
-
-class LeaseLost(RowlockError):
-    """This attempt no longer owns its job; nothing it writes will be accepted."""
 
 
 class Interruption(BaseException):

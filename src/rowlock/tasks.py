@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 from rowlock.errors import TaskError
 from rowlock.jobs import Job
 from rowlock.model.handler import Handler
-from rowlock.model.names import check_tags, check_task
+from rowlock.model.names import check_tags
 from rowlock.model.payload import Arguments, Result
 from rowlock.model.retry import Retry
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, Options, TaskSpec
@@ -187,7 +187,9 @@ class Tasks:
         options["aliases"] = tuple(options.get("aliases", ()))
 
         def declare(function: Callable[..., Any]) -> Task[..., Any]:
-            task: Task[..., Any] = Task(function, TaskSpec(name=name or default_name(function), **options))
+            task: Task[..., Any] = Task(
+                function, TaskSpec(name=default_name(function) if name is None else name, **options)
+            )
             self.add(task)
             return task
 
@@ -195,11 +197,11 @@ class Tasks:
 
     def add(self, task: Task[..., Any]) -> None:
         """Take in a task; its name and aliases must be free."""
-        for name in (task.name, *task.spec.aliases):
-            check_task(name)
+        names = (task.name, *task.spec.aliases)
+        for name in names:
             if self._tasks.get(name, task) is not task:
                 raise TaskError(f"two tasks are named {name!r}; give one of them another name=")
-            self._tasks[name] = task
+        self._tasks.update(dict.fromkeys(names, task))
 
     def get(self, name: str) -> Task[..., Any] | None:
         """The task of that name or alias."""

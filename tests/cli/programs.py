@@ -36,12 +36,13 @@ async def linger() -> None:
 
 @app.task
 def block() -> None:
+    logging.getLogger("shop").warning("blocks its thread")
     threading.Event().wait()
 
 
 @app.task
 async def block_elsewhere() -> None:
-    await asyncio.to_thread(threading.Event().wait)
+    await asyncio.to_thread(block.function)
 
 
 @app.task

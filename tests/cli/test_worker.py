@@ -90,7 +90,7 @@ def test_a_handler_that_is_stuck_in_a_thread_does_not_keep_the_process(
 ) -> None:
     worker = start_worker(shop, url, "--grace", "0")
     app.enqueue(task)
-    wait_until_running(db)
+    worker.says("blocks its thread")
 
     worker.signal(signal.SIGTERM)
 

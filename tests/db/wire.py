@@ -54,8 +54,9 @@ class Wire:
             threading.Thread(target=self._replies, args=(client, server), daemon=True).start()
 
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
-        while sent := _received(client):
-            server.sendall(sent)
+        with suppress(OSError):  # cut from the other side
+            while sent := _received(client):
+                server.sendall(sent)
         _cut(server)
 
     def _replies(self, client: socket.socket, server: socket.socket) -> None:

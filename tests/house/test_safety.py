@@ -21,10 +21,6 @@ COMPOSED = {
         # Our own files, and a schema's name that model/names.py has checked.
         "script(missing, schema).encode()",
     },
-    "db/partitions.py": {
-        # `how` is one of two words that stand in the function that calls this one.
-        "sql.SQL('alter table {} detach partition {} ' + how).format(parent, part)",
-    },
 }
 
 

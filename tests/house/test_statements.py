@@ -57,7 +57,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     queues.channels: [queues.channels(["q", "ü"])],
     schema.version: [schema.version()],
     schema.today: [schema.today()],
-    schema.partitions: [schema.partitions("history"), schema.partitions("events")],
+    schema.partitions: [schema.partitions(table) for table in schema.PARTITIONED],
     schema.longest_retention: [schema.longest_retention()],
     stats.places: [stats.places([new_id()]), stats.places([])],
     stats.workers: [stats.workers()],

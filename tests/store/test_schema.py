@@ -153,7 +153,7 @@ def test_two_schemas_in_one_database_do_not_see_each_other(url: str, db: psycopg
 def test_a_schema_of_another_name_is_the_same_schema(url: str) -> None:
     Rowlock(url, schema="elsewhere").migrate()
 
-    renamed = described(url, "elsewhere").replace("elsewhere.", "rowlock.")
+    renamed = described(url, "elsewhere").replace('"elsewhere".', "rowlock.").replace("elsewhere.", "rowlock.")
 
     assert renamed == described(url)
 

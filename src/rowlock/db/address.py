@@ -11,7 +11,8 @@ from pathlib import Path
 from rowlock.errors import NotConfigured
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)
-_SECRET = re.compile(r"(://[^:/@\s]*:)[^@\s]*@|(password=)\S+")
+# In a URL the last @ ends the password; in libpq's own form it may stand in quotes, and spaces around the =.
+_SECRET = re.compile(r"(://[^:/@\s]*:)\S*@|((?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)")
 
 
 @dataclass(frozen=True, slots=True)

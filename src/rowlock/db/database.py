@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import psycopg
@@ -15,7 +15,7 @@ from rowlock.db.borrowed import psycopg as borrowed
 from rowlock.db.embedded import embedded
 from rowlock.db.pool import AsyncPool, Pool
 from rowlock.db.session import aconverse, broken, connect, converse
-from rowlock.errors import RowlockError
+from rowlock.errors import RowlockError, SchemaMissing
 from rowlock.model.names import check_schema
 from rowlock.store.query import Conversation
 from rowlock.store.schema import Migration
@@ -78,13 +78,13 @@ class Database:
     def converse(
         self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
     ) -> T:
-        """Hold a conversation: on the caller's connection as it is, else on one of ours, in a transaction if `atomic`.
+        """Hold a conversation: on the caller's connection, else on one of ours; all of it or nothing if `atomic`.
 
         `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and
         the conversation is held once more on a new one.
         """
         if connection is not None:
-            return borrowed.converse(connection, begin(False), self.schema)
+            return borrowed.converse(connection, begin(False), self.schema, atomic=atomic)
         try:
             return self._converse(begin(False), atomic=atomic)
         except psycopg.OperationalError as error:
@@ -94,7 +94,11 @@ class Database:
             return self._converse(begin(True), atomic=True)
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
-        with self._pool.connection() as connection, connection.transaction() if atomic else nullcontext():
+        with (
+            self._schema_expected(),
+            self._pool.connection() as connection,
+            connection.transaction() if atomic else nullcontext(),
+        ):
             return converse(connection.cursor(), conversation, self.schema)
 
     async def aconverse(
@@ -102,7 +106,7 @@ class Database:
     ) -> T:
         """As `converse`, for async callers."""
         if connection is not None:
-            return await borrowed.aconverse(connection, begin(False), self.schema)
+            return await borrowed.aconverse(connection, begin(False), self.schema, atomic=atomic)
         try:
             return await self._aconverse(begin(False), atomic=atomic)
         except psycopg.OperationalError as error:
@@ -112,8 +116,19 @@ class Database:
             return await self._aconverse(begin(True), atomic=True)
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
+        with self._schema_expected():
+            return await self._aconverse_on_ours(conversation, atomic=atomic)
+
+    async def _aconverse_on_ours(self, conversation: Conversation[T], *, atomic: bool) -> T:
         async with self._apool.connection() as connection, connection.transaction() if atomic else nullcontext():
             return await aconverse(connection.cursor(), conversation, self.schema)
+
+    @contextmanager
+    def _schema_expected(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise SchemaMissing(f"{self.address} has no schema {self.schema!r}; run: rowlock migrate") from error
 
     def close(self) -> None:
         """Close the connections of sync callers."""

@@ -13,7 +13,7 @@ from rowlock.db.partitions import make_partitions
 from rowlock.db.session import AsyncConnection, Connection, run
 from rowlock.errors import SchemaMissing
 from rowlock.store import schema as schema_store
-from rowlock.store.query import statement
+from rowlock.store.query import qualified, statement
 from rowlock.store.schema import Migration
 
 log = logging.getLogger("rowlock.worker")
@@ -21,15 +21,16 @@ log = logging.getLogger("rowlock.worker")
 _PATIENCE = 60.0
 
 _LEDGER = """
-create schema if not exists {schema};
-create table if not exists {schema}.migrations (
+create schema if not exists "{schema}";
+create table if not exists "{schema}".migrations (
     version     integer primary key,
     name        text not null,
     compatible  integer not null,
     applied_at  timestamptz not null default now()
 );
 """
-_RECORD = "insert into {schema}.migrations (version, name, compatible) values ({version}, '{name}', {compatible});\n"
+_RECORD = """insert into "{schema}".migrations (version, name, compatible) values ({version}, '{name}', {compatible});
+"""
 
 
 def migrate(connection: Connection, schema: str) -> list[Migration]:
@@ -62,7 +63,7 @@ def script(missing: list[Migration], schema: str) -> str:
 
 
 def _version(connection: Connection, schema: str) -> int:
-    found = connection.execute("select to_regclass(%s) is not null", [f"{schema}.migrations"]).fetchone()
+    found = connection.execute("select to_regclass(%s) is not null", [qualified(schema, "migrations")]).fetchone()
     if found is None or not found[0]:
         return 0
     versions = run(connection.cursor(), schema_store.version(), schema)

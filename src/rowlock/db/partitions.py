@@ -9,7 +9,7 @@ from psycopg import errors, sql
 
 from rowlock.db.session import Connection, run
 from rowlock.store import schema as schema_store
-from rowlock.store.schema import PARTITIONED, Partitioned
+from rowlock.store.schema import PARTITIONED, Partition, Partitioned
 
 log = logging.getLogger("rowlock.upkeep")
 
@@ -41,10 +41,9 @@ def drop_partitions(connection: Connection, schema: str) -> list[str]:
     connection.execute("select set_config('lock_timeout', %s, false)", [_LOCK_TIMEOUT])
     try:
         for partitioned in PARTITIONED:
-            for partition in run(connection.cursor(), schema_store.partitions(partitioned.table), schema):
+            for partition in run(connection.cursor(), schema_store.partitions(partitioned), schema):
                 if partition.end <= today:
-                    how = "finalize" if partition.detaching else "concurrently"
-                    _drop(connection, schema, partitioned.table, partition.name, how)
+                    _drop(connection, schema, partitioned.table, partition)
                     dropped.append(partition.name)
     except (errors.LockNotAvailable, errors.UndefinedTable, errors.ObjectNotInPrerequisiteState) as busy:
         # Readers hold it, or another worker drops the same one; either way it is gone or waits for the next upkeep.
@@ -58,7 +57,7 @@ def _make(connection: Connection, schema: str, partitioned: Partitioned, *, star
     """Create each part standalone, then attach it: CREATE … PARTITION OF waits for readers and blocks settles."""
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.partitions"])
-        there = {part.name for part in run(connection.cursor(), schema_store.partitions(partitioned.table), schema)}
+        there = {part.name for part in run(connection.cursor(), schema_store.partitions(partitioned), schema)}
         parent = sql.Identifier(schema, partitioned.table)
         for name, first, last in partitioned.parts(start=start, end=end):
             if name in there:
@@ -72,8 +71,10 @@ def _make(connection: Connection, schema: str, partitioned: Partitioned, *, star
             )
 
 
-def _drop(connection: Connection, schema: str, table: str, name: str, how: str) -> None:
+def _drop(connection: Connection, schema: str, table: str, partition: Partition) -> None:
     """Detach, then drop: a plain DROP would wait for every reader, and every settle would wait behind it."""
-    parent, part = sql.Identifier(schema, table), sql.Identifier(schema, name)
-    connection.execute(sql.SQL("alter table {} detach partition {} " + how).format(parent, part))
+    parent, part = sql.Identifier(schema, table), sql.Identifier(schema, partition.name)
+    if partition.detaching is not None:
+        how = sql.SQL("finalize") if partition.detaching else sql.SQL("concurrently")
+        connection.execute(sql.SQL("alter table {} detach partition {} {}").format(parent, part, how))
     connection.execute(sql.SQL("drop table {}").format(part))

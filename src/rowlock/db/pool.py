@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from rowlock.db.session import AsyncConnection, Connection, aconnect, connect
 
@@ -35,10 +35,7 @@ class Pool:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """An open connection, in no transaction; one that broke, or was left in a transaction, is not used again."""
-        if self._pid != os.getpid():
-            # After a fork the sockets belong to the parent; forget them without a word to the server.
-            self._orphans = self._idle
-            self._reset()
+        self._forget_parents()
         with self._free:
             connection = self._idle.pop() if self._idle else connect(self._conninfo(), name=self._name)
             try:
@@ -51,8 +48,15 @@ class Pool:
 
     def close(self) -> None:
         """Close the idle connections."""
+        self._forget_parents()
         while self._idle:
             self._idle.pop().close()
+
+    def _forget_parents(self) -> None:
+        """After a fork the sockets belong to the parent: let go of them without a word to the server."""
+        if self._pid != os.getpid():
+            self._parents = self._idle
+            self._reset()
 
 
 class AsyncPool:
@@ -62,6 +66,7 @@ class AsyncPool:
         self._conninfo = conninfo
         self._name = name
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopPool] = WeakKeyDictionary()
+        self._parents: _LoopPool | None = None
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection]:
@@ -92,7 +97,9 @@ class AsyncPool:
         pool = self._loops.get(loop)
         if pool is None or pool.pid != os.getpid():
             self._close_ended_loops()
+            self._parents = pool
             pool = self._loops[loop] = _LoopPool()
+            finalize(loop, pool.abandon)
         return pool
 
     def _close_ended_loops(self) -> None:
@@ -110,5 +117,6 @@ class _LoopPool:
         self.free = asyncio.Semaphore(_MOST)
 
     def abandon(self) -> None:
-        while self.idle:
-            self.idle.pop().pgconn.finish()
+        while self.idle and self.pid == os.getpid():
+            connection = self.idle.pop()
+            connection.pgconn.finish()

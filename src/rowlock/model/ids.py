@@ -6,8 +6,8 @@ import os
 import threading
 import time
 
-# After the version and variant bits, 74 bits are ours: a fresh random start each millisecond, then counted up, so that ids
-# of one process are strictly increasing. The top bit of the start is left clear as room for the count.
+# After the version and variant bits, 74 bits are ours: a fresh random start each millisecond, then counted up, so that
+# ids of one process are strictly increasing. The top bit of the start is left clear as room for the count.
 _RANDOM_BITS = 74
 _START_MASK = (1 << (_RANDOM_BITS - 1)) - 1
 _RAND_B_BITS = 62
@@ -15,7 +15,7 @@ _RAND_B_MASK = (1 << _RAND_B_BITS) - 1
 
 
 class _Clock:
-    """The last id made, guarded by a lock; forgotten in a forked child, which would otherwise repeat its parent's ids."""
+    """The last id made, guarded by a lock; forgotten in a forked child, which would repeat its parent's ids."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

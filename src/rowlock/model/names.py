@@ -69,6 +69,8 @@ def check_schema(name: str) -> str:
         raise InvalidOption(
             f"schema {shown(name)} must be 1 to 41 of a-z, 0-9 and _, and not begin with a digit; try schema='rowlock'"
         )
+    if name.startswith("pg_"):
+        raise InvalidOption(f"schema {shown(name)} begins with pg_, which PostgreSQL keeps; try schema='rowlock'")
     return name
 
 

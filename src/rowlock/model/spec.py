@@ -14,6 +14,7 @@ from rowlock.model.names import (
     check_queue,
     check_run_at,
     check_tags,
+    check_task,
 )
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
 from rowlock.model.retry import Retry
@@ -63,6 +64,8 @@ class TaskSpec:
     history: bool = True
 
     def __post_init__(self) -> None:
+        for name in (self.name, *self.aliases):
+            check_task(name)
         check_queue(self.queue)
         check_priority(self.priority)
         _check_span("timeout", self.timeout)

@@ -16,6 +16,11 @@ def interval(delay: timedelta) -> str:
     return f"{delay.days} days {delay.seconds}.{delay.microseconds:06d} seconds"
 
 
+def later(now: datetime, delay: timedelta) -> str:
+    """The moment so long after now, at most a century."""
+    return instant(now + min(delay, _LONGEST))
+
+
 def instant(moment: datetime) -> str:
     """An aware moment as PostgreSQL reads it."""
     return moment.astimezone(UTC).isoformat()

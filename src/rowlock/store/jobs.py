@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple, assert_never
 
 from rowlock.errors import KeyTaken
 from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
 from rowlock.model.row import Claimed, NewJob, Rescued
-from rowlock.store.intervals import instant, interval
+from rowlock.store.intervals import instant, interval, later
 from rowlock.store.query import Conversation, Copy, Query, array, first, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
@@ -19,6 +20,13 @@ PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 CHUNK = 2_000
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
+
+
+class Existing(NamedTuple):
+    """The job that already holds a key."""
+
+    id: str
+    queue: str
 
 
 class Lane(NamedTuple):
@@ -52,13 +60,18 @@ def enqueue(jobs: Sequence[NewJob]) -> Query[str]:
     )
 
 
-def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation[dict[str, str]]:
-    """Insert jobs, chunk by chunk; answers, for each whose key was held, the id of the job that holds it.
+def takes_several_statements(jobs: Sequence[NewJob]) -> bool:
+    """Whether `enqueue_all` needs a transaction to insert all of these or none."""
+    return len(jobs) >= LOAD_FROM or (len(jobs) > 1 and any(job.key is not None for job in jobs))
+
+
+def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation[dict[str, Existing]]:
+    """Insert jobs, chunk by chunk; answers, for each whose key was held, the job that holds it.
 
     A resend leaves out the jobs that an earlier try inserted and that have ended since. They are looked for in the
     statement after the insert: in one statement, a job that ends meanwhile would run twice.
     """
-    existing: dict[str, str] = {}
+    existing: dict[str, Existing] = {}
     if len(jobs) >= LOAD_FROM and not resend and all(job.key is None for job in jobs):
         yield from _load(jobs)
         return existing
@@ -88,8 +101,8 @@ def _line(job: NewJob, now: datetime, stamp: str) -> str:
     if job.run_at is not None:
         run_at = instant(max(job.run_at, now))
     elif job.delay is not None:
-        run_at = instant(now + job.delay)
-    expires_at = "\\N" if job.lifetime is None else instant(now + job.lifetime)
+        run_at = later(now, job.delay)
+    expires_at = "\\N" if job.lifetime is None else later(now, job.lifetime)
     tags = "\\N" if job.tags is None else _escaped(array(job.tags))
     return (
         f"{job.id}\t{_escaped(job.queue)}\t{_escaped(job.task)}\t{job.priority}\t{job.attempts}\t{run_at}\t{stamp}"
@@ -101,20 +114,20 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\")
 
 
-def _holders(refused: Sequence[NewJob]) -> Conversation[dict[str, str]]:
+def _holders(refused: Sequence[NewJob]) -> Conversation[dict[str, Existing]]:
     """Who holds the keys of these jobs. A holder that has ended meanwhile has freed the key: then it is tried again."""
-    existing: dict[str, str] = {}
+    existing: dict[str, Existing] = {}
     while refused:
         found = yield Query("key_find", {"keys": array([job.key for job in refused])}, tuple)
-        holders = {key: (task, holder) for key, task, holder in found}
+        holders = {key: (task, holder, queue) for key, task, holder, queue in found}
         for job in refused:
-            task, holder = holders.get(job.key, (job.task, job.id))
+            task, holder, queue = holders.get(job.key, (job.task, job.id, job.queue))
             if task != job.task:
                 raise KeyTaken(
                     f"key {job.key!r} belongs to job {holder} of task {task}; use another key for {job.task}"
                 )
             if holder != job.id:
-                existing[job.id] = holder
+                existing[job.id] = Existing(holder, queue or job.queue)
         refused = [job for job in refused if job.key not in holders]
         if refused:
             inserted = set((yield enqueue(refused)))
@@ -161,10 +174,11 @@ def _claimed(row: tuple[object, ...]) -> Claimed:
 
 def settle(attempts: Sequence[tuple[Claimed, Ended, timedelta | None]]) -> Query[str]:
     """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted."""
-    rows = sorted(
+    rows = [
         (job.id, job.token, *_ending(outcome), None if keep is None else interval(keep))
         for job, outcome, keep in attempts
-    )
+    ]
+    rows.sort(key=itemgetter(0, 1))
     ids, tokens, outcomes, results, reasons, failures, keeps = zip(*rows, strict=True)
     return Query(
         "job_settle",
@@ -196,7 +210,7 @@ def _ending(outcome: Ended) -> tuple[str, str | None, str | None, str | None]:
 
 def give_back(attempts: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
     """End attempts but not their jobs; answers the tokens that were accepted."""
-    rows = sorted((job.id, job.token, *_return(outcome)) for job, outcome in attempts)
+    rows = sorted(((job.id, job.token, *_return(outcome)) for job, outcome in attempts), key=itemgetter(0, 1))
     ids, tokens, delays, failures, waits_for, reasons = zip(*rows, strict=True)
     return Query(
         "job_return",

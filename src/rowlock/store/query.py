@@ -53,8 +53,13 @@ def statement(name: str, schema: str) -> str:
 
 
 def in_schema(sql: str, schema: str) -> str:
-    """Our SQL files write `rowlock.`; put the configured name there. It must be a validated identifier."""
-    return sql if schema == DEFAULT_SCHEMA else re.sub(r"\browlock\.", f"{schema}.", sql)
+    """Our SQL files write `rowlock.`; put the configured name there, which must be a validated identifier."""
+    return sql if schema == DEFAULT_SCHEMA else re.sub(r"\browlock\.", qualified(schema, ""), sql)
+
+
+def qualified(schema: str, name: str) -> str:
+    """A name in the schema, as SQL and to_regclass read it; in quotes, for a schema may be named `user`."""
+    return f'"{schema}".{name}'
 
 
 def first(row: Row) -> Any:  # noqa: ANN401  whatever the column holds

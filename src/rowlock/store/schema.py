@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from rowlock.store.query import Query, first, in_schema
+from rowlock.store.query import Query, Row, first, in_schema
 
 _COMPATIBLE = re.compile(r"^-- compatible: (\d+)$", re.MULTILINE)
 
@@ -29,11 +29,11 @@ class Migration:
 
 
 class Partition(NamedTuple):
-    """A part of history or events, holding what expires before `end`."""
+    """A part of history or events, holding what expires before `end`; detached at once, half, or not at all."""
 
     name: str
     end: date
-    detaching: bool
+    detaching: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +87,14 @@ def today() -> Query[date]:
     return Query("schema_today", {}, lambda row: date.fromisoformat(row[0]))
 
 
-def partitions(table: str) -> Query[Partition]:
+def partitions(partitioned: Partitioned) -> Query[Partition]:
     """The partitions of a table."""
-    return Query(
-        "partition_list", {"table": table}, lambda row: Partition(row[0], date.fromisoformat(row[1]), bool(row[2]))
-    )
+
+    def read(row: Row) -> Partition:
+        start = date.fromisoformat(row[0][-8:])
+        return Partition(row[0], start + timedelta(days=partitioned.step), row[1])
+
+    return Query("partition_list", {"table": partitioned.table}, read)
 
 
 def longest_retention() -> Query[int]:

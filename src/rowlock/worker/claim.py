@@ -23,10 +23,11 @@ log = logging.getLogger("rowlock.worker")
 _LOOKS_AFTER_PARKING = (0.02, 0.08, 0.32)
 _POLL = 1.0
 # While we are parked every enqueue notifies, under a lock that is global until its commit. A worker that keeps finding
-# jobs looks by itself: after so many claims in a row it leaves, and it parks again when it finds nothing. More toggling
-# would bloat the table.
+# jobs looks by itself: after so many claims in a row it leaves, and it parks again after a while without any. (If it
+# parked at once, a stream would choke: notifying slows the producers, so the worker finds nothing, so it stays parked.)
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
+_LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
@@ -43,6 +44,7 @@ class Claimer:
         self._runner = runner
         self._floors = Floors()
         self._wake = asyncio.Event()
+        self._stopping = False
         self._parked = False
         self._looks: list[float] = []
         self._streak = 0
@@ -50,12 +52,16 @@ class Claimer:
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
-        """Claim until cancelled."""
-        while True:
-            room = await self._room()
+        """Claim until stopped."""
+        while room := await self._room():
             self._wake.clear()
             found = await self._claim(room)
             await self._rest(found=found, room=room)
+
+    def stop(self) -> None:
+        """Claim no more. One that is under way is let finish: cancelled, it might be committed after we have left."""
+        self._stopping = True
+        self._wake.set()
 
     def notified(self, payload: str) -> None:
         """A notification came: `below` when something has come back below the floor."""
@@ -72,15 +78,16 @@ class Claimer:
     async def unpark(self) -> None:
         """Ask not to be notified any more."""
         self._parked = False
+        self._looks = list(_LOOKS_BEFORE_PARKING)
         await self._link.run(workers.unpark(worker=self._worker))
 
     async def _room(self) -> int:
-        """Wait until there is room for a claim worth its round trip."""
-        while (room := self._runner.room()) <= 0:
+        """Wait until there is room for a claim worth its round trip; none when we are to stop."""
+        while not self._stopping and (room := self._runner.room()) <= 0:
             self._runner.hand_back_stale()
             if not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
                 await self.unpark()
-        return room
+        return 0 if self._stopping else room
 
     async def _claim(self, room: int) -> int:
         started = time.monotonic()
@@ -103,18 +110,19 @@ class Claimer:
         return await self._link.run(query)
 
     async def _rest(self, *, found: int, room: int) -> None:
-        """Look again at once while there is more; else park, look once more, and wait."""
-        if not found:
-            self._streak = 0
-            if not self._parked:
-                await self.park()
-                return
-        else:
+        """Look again at once while there is more; when there is nothing for a while, park, look once more, and wait."""
+        if found:
             self._streak += 1
             if self._parked and self._streak >= _BUSY_STREAK:
                 await self.unpark()
+            if not self._parked:
+                self._looks = list(_LOOKS_BEFORE_PARKING)
             if found == room or not self._parked:
                 return
+        elif not self._parked and not self._looks:
+            self._streak = 0
+            await self.park()
+            return
         resting = time.monotonic()
         pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # jitter
         await self._link.rest(self._wake, pause)
@@ -128,5 +136,6 @@ class Claimer:
         if unknown:
             log.warning("gave back %d jobs whose claim was not answered", len(unknown))
         self._parked = False
+        self._looks = []
         self._floors.look_below_soon()
         self._wake.set()

@@ -120,11 +120,13 @@ class Incarnation:
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave."""
-        if not self._loops:
-            return await self._close()  # it was stopped before it had started
+        if not self._loops:  # it was stopped before it had started
+            await self._close()
+            return
         settling, claiming = self._loops
+        self._claimer.stop()
+        await asyncio.wait([claiming], timeout=_LEAVE_WITHIN)
         claiming.cancel()
-        await asyncio.wait([claiming])
         self._runner.drain()
         await self._runner.wait(grace, hurry=hurry)
         await self._runner.cancel()
@@ -135,7 +137,7 @@ class Incarnation:
                 await self._settle_link.run(jobs.hand_back(worker=self.id))
                 await self._settle_link.run(workers.leave(worker=self.id))
         except TimeoutError:
-            log.error("the database does not answer; other workers take our jobs when our lease has run out")
+            log.error("no answer from the database; others take our jobs when our lease has run out")  # noqa: TRY400
         settling.cancel()
         await asyncio.wait([settling])
         await asyncio.to_thread(self._renewer.stop)

@@ -38,7 +38,7 @@ class Queues:
 
 
 class Floors:
-    """Where this process's last claim in each lane ended: under a held snapshot, what lies below is dead but not gone."""
+    """Where this process's last claim in each lane ended: under a held snapshot, all below is dead but not gone."""
 
     def __init__(self) -> None:
         self._floors: dict[tuple[str, int], tuple[str, str]] = {}

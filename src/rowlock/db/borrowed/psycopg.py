@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from rowlock.db import session
 from rowlock.db.session import read_as_text
 from rowlock.errors import SchemaMissing, WrongConnection
-from rowlock.store.query import Conversation
+from rowlock.store.query import Conversation, qualified
 
 T = TypeVar("T")
 
@@ -22,35 +22,45 @@ _seen: WeakKeyDictionary[psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
 _LOOK = "select to_regclass(%s) is not null"
 
 
-def converse(connection: object, conversation: Conversation[T], schema: str) -> T:
+def converse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation on a sync connection."""
     if isinstance(connection, psycopg.AsyncConnection):
         raise WrongConnection("enqueue got an async connection; use `await task.using(connection=…).aenqueue(…)`")
     if not isinstance(connection, psycopg.Connection):
         raise _unknown(connection)
     _check_usable(connection)
-    with connection.cursor(row_factory=tuple_row) as cursor:
+    with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:  # whatever kind the caller's cursors are
         read_as_text(cursor.adapters)
         if schema not in _seen.setdefault(connection, set()):
-            _check_found(cursor.execute(_LOOK, [f"{schema}.jobs"]).fetchone(), schema)
+            _check_found(cursor.execute(_LOOK, [qualified(schema, "jobs")]).fetchone(), schema)
             _seen[connection].add(schema)
-        return session.converse(cursor, conversation, schema)
+        if not atomic:
+            return session.converse(cursor, conversation, schema)
+        if not connection.autocommit:
+            cursor.execute("select")  # opens the caller's transaction, so that ours is a savepoint in it and no commit
+        with connection.transaction():
+            return session.converse(cursor, conversation, schema)
 
 
-async def aconverse(connection: object, conversation: Conversation[T], schema: str) -> T:
+async def aconverse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation on an async connection."""
     if isinstance(connection, psycopg.Connection):
         raise WrongConnection("aenqueue got a sync connection; use `task.using(connection=…).enqueue(…)`")
     if not isinstance(connection, psycopg.AsyncConnection):
         raise _unknown(connection)
     _check_usable(connection)
-    async with connection.cursor(row_factory=tuple_row) as cursor:
+    async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
         read_as_text(cursor.adapters)
         if schema not in _seen.setdefault(connection, set()):
-            await cursor.execute(_LOOK, [f"{schema}.jobs"])
+            await cursor.execute(_LOOK, [qualified(schema, "jobs")])
             _check_found(await cursor.fetchone(), schema)
             _seen[connection].add(schema)
-        return await session.aconverse(cursor, conversation, schema)
+        if not atomic:
+            return await session.aconverse(cursor, conversation, schema)
+        if not connection.autocommit:
+            await cursor.execute("select")
+        async with connection.transaction():
+            return await session.aconverse(cursor, conversation, schema)
 
 
 def _check_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
