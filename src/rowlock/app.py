@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, ParamSpec, Self, TypeVar
 
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
@@ -17,13 +17,12 @@ from rowlock.errors import InvalidOption, RowlockError, TaskError, UnknownTask
 from rowlock.jobs import Job
 from rowlock.model.ids import new_ids
 from rowlock.model.payload import encode_untyped
-from rowlock.model.retry import Retry
 from rowlock.model.row import NewJob
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, TaskSpec
 from rowlock.store import jobs as job_store
 from rowlock.store.jobs import Existing
 from rowlock.store.query import DEFAULT_SCHEMA
-from rowlock.tasks import Call, Task, TaskDecorator, Tasks
+from rowlock.tasks import Call, Task, Tasks
 from rowlock.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -50,39 +49,12 @@ class Rowlock:
             raise InvalidOption("give url= or embedded=, not both")
         self.imports = tuple(imports)
         self.keep = keep or Keep()
-        self.tasks = Tasks()
+        self.tasks = Tasks(self)
+        self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.database = Database(lambda: find_address(url, embedded), schema)
         self._group = GroupCommit(self.database)
 
     # Declaring tasks
-
-    @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
-    @overload
-    def task(self, function: Callable[P, R]) -> Task[P, R]: ...
-    @overload
-    def task(
-        self,
-        *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
-        retry: Retry | None = None,
-        timeout: timedelta | None = None,
-        aliases: Sequence[str] = (),
-        keep: Keep | None = None,
-        history: bool = True,
-    ) -> TaskDecorator: ...
-
-    def task(self, function: Any = None, **options: Any) -> Any:
-        """Declare a task: `@app.task` or `@app.task(queue="mail", retry=Retry(attempts=5))`."""
-
-        def declare(function: Callable[..., Any]) -> Task[..., Any]:
-            task: Task[..., Any] = self.tasks.task(**options)(function)
-            task.app = self
-            return task
-
-        return declare if function is None else declare(function)
 
     def include(self, tasks: Tasks) -> None:
         """Take in tasks that were collected without an app."""
@@ -90,7 +62,6 @@ class Rowlock:
             if task.app not in (None, self):
                 raise TaskError(f"task {task.name!r} is already in another app")
             self.tasks.add(task)
-            task.app = self
 
     # Enqueuing
 

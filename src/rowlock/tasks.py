@@ -159,7 +159,8 @@ class TaskDecorator(Protocol):
 class Tasks:
     """A collection of tasks that belongs to no app yet: for libraries, and for apps made in a factory."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: Rowlock | None = None) -> None:
+        self._app = app
         self._tasks: dict[str, Task[..., Any]] = {}
 
     @overload
@@ -202,6 +203,7 @@ class Tasks:
             if self._tasks.get(name, task) is not task:
                 raise TaskError(f"two tasks are named {name!r}; give one of them another name=")
         self._tasks.update(dict.fromkeys(names, task))
+        task.app = self._app
 
     def get(self, name: str) -> Task[..., Any] | None:
         """The task of that name or alias."""

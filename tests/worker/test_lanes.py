@@ -36,17 +36,23 @@ def test_times_compare_as_text_with_and_without_fractions() -> None:
     assert floors.lanes(["a"], below=False)[PRIORITIES.index(0)].run_at == "2026-01-01 00:00:01.5+00"
 
 
-def test_a_look_from_the_bottom_is_rationed_by_what_it_cost_and_comes_at_least_once_a_second() -> None:
+def test_a_look_from_the_bottom_is_rationed_by_what_it_cost() -> None:
     floors = Floors()
-    assert floors.must_look_below(100.0)
+    assert floors.until_look_below(100.0, idle=True) == 0
 
     floors.looked_below(100.0, took=0.001)
-    assert not floors.must_look_below(100.01)
-    assert floors.must_look_below(100.03)
+    assert floors.until_look_below(100.0, idle=True) == pytest.approx(0.01)
+    assert floors.until_look_below(100.0, idle=False) == pytest.approx(0.02)
+    assert floors.until_look_below(101.0, idle=False) == 0
 
-    floors.looked_below(200.0, took=0.5)
-    assert not floors.must_look_below(200.9)
-    assert floors.must_look_below(201.0)
+
+def test_an_idle_worker_looks_below_at_least_once_a_second_and_a_busy_one_at_least_every_ten() -> None:
+    floors = Floors()
+
+    floors.looked_below(200.0, took=5.0)
+
+    assert floors.until_look_below(200.0, idle=True) == 1.0
+    assert floors.until_look_below(200.0, idle=False) == 10.0
 
 
 def test_a_hint_that_something_lies_below_is_followed_at_once() -> None:
@@ -55,7 +61,7 @@ def test_a_hint_that_something_lies_below_is_followed_at_once() -> None:
 
     floors.look_below_soon()
 
-    assert floors.must_look_below(100.0)
+    assert floors.until_look_below(100.0, idle=False) == 0
 
 
 def test_strict_queues_keep_their_order_and_weighted_ones_lead_in_proportion() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 import psycopg
@@ -87,18 +87,14 @@ class Database:
             return borrowed.converse(connection, begin(False), self.schema, atomic=atomic)
         try:
             return self._converse(begin(False), atomic=atomic)
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if not broken(error):
-                raise
-            self._pool.close()
-            return self._converse(begin(True), atomic=True)
+                raise self._explained(error) from error
+        self._pool.close()
+        return self._converse(begin(True), atomic=True)
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
-        with (
-            self._schema_expected(),
-            self._pool.connection() as connection,
-            connection.transaction() if atomic else nullcontext(),
-        ):
+        with self._pool.connection() as connection, connection.transaction() if atomic else nullcontext():
             return converse(connection.cursor(), conversation, self.schema)
 
     async def aconverse(
@@ -109,26 +105,20 @@ class Database:
             return await borrowed.aconverse(connection, begin(False), self.schema, atomic=atomic)
         try:
             return await self._aconverse(begin(False), atomic=atomic)
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if not broken(error):
-                raise
-            await self._apool.close()
-            return await self._aconverse(begin(True), atomic=True)
+                raise self._explained(error) from error
+        await self._apool.close()
+        return await self._aconverse(begin(True), atomic=True)
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
-        with self._schema_expected():
-            return await self._aconverse_on_ours(conversation, atomic=atomic)
-
-    async def _aconverse_on_ours(self, conversation: Conversation[T], *, atomic: bool) -> T:
         async with self._apool.connection() as connection, connection.transaction() if atomic else nullcontext():
             return await aconverse(connection.cursor(), conversation, self.schema)
 
-    @contextmanager
-    def _schema_expected(self) -> Iterator[None]:
-        try:
-            yield
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-            raise SchemaMissing(f"{self.address} has no schema {self.schema!r}; run: rowlock migrate") from error
+    def _explained(self, error: psycopg.Error) -> Exception:
+        if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
+            return SchemaMissing(f"{self.address} has no schema {self.schema!r}; run: rowlock migrate")
+        return error
 
     def close(self) -> None:
         """Close the connections of sync callers."""

@@ -42,23 +42,31 @@ class _Group:
         self._database = database
         self._waiting: deque[_Waiting] = deque()
         self._sending: asyncio.Task[None] | None = None
+        self._busy = False
 
     async def enqueue(self, job: NewJob, loop: asyncio.AbstractEventLoop) -> None:
-        done: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((job, done))
-        if self._sending is None or self._sending.done():
-            self._sending = loop.create_task(self._send_all())
-        await done
+        if self._busy:
+            done: asyncio.Future[None] = loop.create_future()
+            self._waiting.append((job, done))
+            await done
+            return
+        self._busy = True
+        try:
+            await self._insert([job])  # by the caller itself: a task of its own would cost a lone job a fifth of a ms
+        finally:
+            self._sending = loop.create_task(self._send_all()) if self._waiting else None
+            self._busy = self._sending is not None
 
     async def _send_all(self) -> None:
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), jobs.CHUNK))]
-            await self._send(batch)
+        try:
+            while self._waiting:
+                await self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), jobs.CHUNK))])
+        finally:
+            self._busy = False
 
     async def _send(self, batch: Sequence[_Waiting]) -> None:
-        new = [job for job, _ in batch]
         try:
-            await self._database.aconverse(lambda resend: jobs.enqueue_all(new, resend=resend), atomic=False)
+            await self._insert([job for job, _ in batch])
         except psycopg.Error as error:
             if len(batch) > 1 and not broken(error):
                 for one in batch:  # somebody's row is bad; find out whose
@@ -71,6 +79,11 @@ class _Group:
                 raise
         else:
             _answer(batch, None)
+
+    async def _insert(self, new: Sequence[NewJob]) -> None:
+        await self._database.aconverse(
+            lambda resend: jobs.enqueue_all(new, resend=resend), atomic=jobs.takes_several_statements(new)
+        )
 
 
 def _answer(batch: Sequence[_Waiting], error: BaseException | None) -> None:

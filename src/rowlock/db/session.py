@@ -177,5 +177,7 @@ class Steady:
 
 def broken(error: psycopg.Error) -> bool:
     """Whether an error means that the connection is gone: sent by a dying server, or never sent at all."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
     state = error.sqlstate
     return state is None or state.startswith(("08", "57P"))

@@ -45,6 +45,8 @@ class Claimer:
         self._floors = Floors()
         self._wake = asyncio.Event()
         self._stopping = False
+        self._idle = True
+        self._looked_below = True
         self._parked = False
         self._looks: list[float] = []
         self._streak = 0
@@ -91,13 +93,15 @@ class Claimer:
 
     async def _claim(self, room: int) -> int:
         started = time.monotonic()
-        below = self._floors.must_look_below(started)
+        below = not self._floors.until_look_below(started, idle=self._idle)
         lanes = self._floors.lanes(self._queues.order(), below=below)
         rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker))
         ended = time.monotonic()
         in_order(rows, lanes)
         if below:
             self._floors.looked_below(ended, ended - started)
+        self._looked_below = below
+        self._idle = not rows
         self._floors.raise_to(rows)
         if started >= self._next_take_up and len(rows) < room:
             rows += await self._take_up(room - len(rows))
@@ -125,6 +129,8 @@ class Claimer:
             return
         resting = time.monotonic()
         pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # jitter
+        if not found and not self._looked_below:
+            pause = min(pause, self._floors.until_look_below(resting, idle=True))  # what woke us may lie below
         await self._link.rest(self._wake, pause)
         if time.monotonic() - resting > _STREAK_GAP:
             self._streak = 0

@@ -12,9 +12,10 @@ from rowlock.model.row import Claimed
 from rowlock.store.jobs import PRIORITIES, Lane
 
 # Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
-# among 300,000 dead rows, so it is repeated after a pause of many times what it took, and at least once a second.
-_PAUSE_FACTOR = 20.0
-_LONGEST_PAUSE = 1.0
+# among 300,000 dead rows, so it is repeated after a pause of many times what it took: how many, and how long at the most.
+# An idle worker has nothing better to do; a busy one would lose a sixth of its time to a look every second.
+_IDLE_PAUSE = (10.0, 1.0)
+_BUSY_PAUSE = (20.0, 10.0)
 
 
 class Queues:
@@ -42,7 +43,8 @@ class Floors:
 
     def __init__(self) -> None:
         self._floors: dict[tuple[str, int], tuple[str, str]] = {}
-        self._next_look_below = 0.0
+        self._looked_at = 0.0
+        self._look_took = 0.0
 
     def lanes(self, queues: Iterable[str], *, below: bool) -> list[Lane]:
         """The lanes to look into, in order; from the bottom if `below`."""
@@ -53,17 +55,18 @@ class Floors:
             Lane(queue, priority, *floors.get((queue, priority), ())) for queue in queues for priority in PRIORITIES
         ]
 
-    def must_look_below(self, now: float) -> bool:
-        """Whether it is time for a look from the bottom."""
-        return now >= self._next_look_below
-
-    def look_below_soon(self) -> None:
-        """Somebody says that there is something below."""
-        self._next_look_below = 0.0
+    def until_look_below(self, now: float, *, idle: bool) -> float:
+        """How long until it is time for a look from the bottom; 0 when it is."""
+        factor, longest = _IDLE_PAUSE if idle else _BUSY_PAUSE
+        return max(0.0, self._looked_at + min(factor * self._look_took, longest) - now)
 
     def looked_below(self, now: float, took: float) -> None:
         """A look from the bottom has been taken, and how long it took."""
-        self._next_look_below = now + min(took * _PAUSE_FACTOR, _LONGEST_PAUSE)
+        self._looked_at, self._look_took = now, took
+
+    def look_below_soon(self) -> None:
+        """Somebody says that there is something below."""
+        self._look_took = 0.0
 
     def raise_to(self, rows: Iterable[Claimed]) -> None:
         """Remember how far these claims went. Times compare as text: the session writes them in ISO form and in UTC."""

@@ -31,13 +31,13 @@ enqueued as (
     where key is null or id in (select job from taken)
     on conflict (id) do nothing
     returning id, queue, run_at
-),
-woken as materialized (
-    select pg_notify(rowlock.channel(queue), '')
-    from (
-        select distinct queue
-        from rowlock.parked
-        where queue = any(array(select enqueued.queue from enqueued where run_at <= rowlock.now()))
-    ) as sleeping
 )
-select enqueued.id, (select count(*) from woken) as woken from enqueued;
+select
+    id,
+    -- Once for each parked worker; of equal notifications in a transaction PostgreSQL sends one.
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        from rowlock.parked
+        where parked.queue = any(array(select due.queue from enqueued as due where due.run_at <= rowlock.now()))
+    ) as woken
+from enqueued;

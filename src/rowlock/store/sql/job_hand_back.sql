@@ -9,9 +9,12 @@ with mine as materialized (
 ),
 returned as (
     update rowlock.jobs set state = 'ready', token = null where id = any(array(select id from mine))
-),
-woken as materialized (
-    select pg_notify(rowlock.channel(queue), 'below')
-    from (select distinct queue from rowlock.parked where queue = any(array(select mine.queue from mine))) as sleeping
 )
-select id, (select count(*) from woken) as woken from mine;
+select
+    id,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        from rowlock.parked
+        where parked.queue = any(array(select back.queue from mine as back))
+    ) as woken
+from mine;

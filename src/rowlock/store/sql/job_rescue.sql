@@ -56,9 +56,12 @@ logged as (
         case when poison then 'poisoned' else 'rescued' end, id, :actor,
         json_build_object('task', task, 'queue', queue, 'worker', worker, 'owner', owner, 'crashes', crashes + 1)
     from named
-),
-woken as materialized (
-    select pg_notify(rowlock.channel(queue), 'below')
-    from (select distinct queue from rowlock.parked where queue = any(array(select named.queue from named))) as sleeping
 )
-select id, task, queue, worker, owner, crashes + 1 as crashes, poison, (select count(*) from woken) as woken from named;
+select
+    id, task, queue, worker, owner, crashes + 1 as crashes, poison,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        from rowlock.parked
+        where parked.queue = any(array(select back.queue from named as back where not back.poison))
+    ) as woken
+from named;

@@ -37,13 +37,12 @@ returned as (
         ),
         token = null
     where id = any(array(select id from mine))
-),
-woken as materialized (
-    select pg_notify(rowlock.channel(queue), 'below')
-    from (
-        select distinct queue
-        from rowlock.parked
-        where queue = any(array(select mine.queue from mine where waits_for is null and delay is null))
-    ) as sleeping
 )
-select token, (select count(*) from woken) as woken from mine;
+select
+    token,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        from rowlock.parked
+        where parked.queue = any(array(select back.queue from mine as back where waits_for is null and delay is null))
+    ) as woken
+from mine;

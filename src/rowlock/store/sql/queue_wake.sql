@@ -1,3 +1,2 @@
 -- Notify these queues if a worker is parked on them.
-select pg_notify(rowlock.channel(queue), '')
-from (select distinct queue from rowlock.parked where queue = any(:queues::text[])) as sleeping;
+select count(pg_notify(rowlock.channel(queue), '')) from rowlock.parked where queue = any(:queues::text[]);
