@@ -12,7 +12,7 @@ from rowlock.model.row import Claimed
 from rowlock.store.jobs import PRIORITIES, Lane
 
 # Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
-# among 300,000 dead rows, so it is repeated after a pause of many times what it took: how many, and how long at the most.
+# among 300,000 dead rows, so it is repeated after a pause of many times what it took: how many, and how long at most.
 # An idle worker has nothing better to do; a busy one would lose a sixth of its time to a look every second.
 _IDLE_PAUSE = (10.0, 1.0)
 _BUSY_PAUSE = (20.0, 10.0)
