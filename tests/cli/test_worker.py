@@ -54,7 +54,7 @@ def test_a_worker_runs_jobs_and_stops_when_it_is_told(shop: Shop, app: Rowlock, 
     assert worker.ended() == 0, worker.errors
     ended = db.execute("select task, state, result #>> '{}' from rowlock.history").fetchall()
     assert ended == [("shop.greet", "succeeded", "hello Ada")]
-    assert db.execute("select from rowlock.workers").fetchall() == []
+    assert db.execute("select from rowlock.workers").fetchall() == [], pair.errors
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -216,7 +216,7 @@ def test_children_hand_back_and_end_when_their_parent_is_killed(pair: Program, a
 
     until(lambda: all(is_gone(pid) for pid in pids), what="the end of the children")
     assert states(db) == [("ready", 0, 0)]
-    assert db.execute("select from rowlock.workers").fetchall() == []
+    assert db.execute("select from rowlock.workers").fetchall() == [], pair.errors
 
 
 def test_processes_share_an_embedded_database_that_ends_with_them(shop: Shop, tmp_path: Path) -> None:

@@ -127,15 +127,14 @@ class _Stop:
         self._grace = grace
         self._parent = parent
         self._times = 0
+        self._is_orphan = False
 
     def asked(self) -> None:
+        if self._parent is not None and os.getppid() != self._parent:
+            self._orphaned()
+            return
         self._times += 1
         match self._times:
-            case 1 if self._parent is not None and os.getppid() != self._parent:
-                log.warning("process %d, which started this one, is gone: stopping at once", self._parent)
-                self._times += 1
-                self._worker.stop()
-                self._hurry()
             case 1:
                 seconds = self._grace.total_seconds()
                 log.info("stopping: running jobs get %g s; a second signal hands them back at once", seconds)
@@ -146,6 +145,14 @@ class _Stop:
                 self._hurry()
             case _:
                 self._leave()
+
+    def _orphaned(self) -> None:
+        """The parent is gone. The kernel says so once for each of its threads: more than one signal means no more."""
+        if not self._is_orphan:
+            self._is_orphan = True
+            log.warning("process %s, which started this one, is gone: stopping at once", self._parent)
+            self._worker.stop()
+            self._hurry()
 
     def _hurry(self) -> None:
         self._worker.stop()
