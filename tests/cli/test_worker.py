@@ -54,7 +54,7 @@ def test_a_worker_runs_jobs_and_stops_when_it_is_told(shop: Shop, app: Rowlock, 
     assert worker.ended() == 0, worker.errors
     ended = db.execute("select task, state, result #>> '{}' from rowlock.history").fetchall()
     assert ended == [("shop.greet", "succeeded", "hello Ada")]
-    assert db.execute("select from rowlock.workers").fetchall() == [], pair.errors
+    assert db.execute("select from rowlock.workers").fetchall() == []
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
 import psycopg
 import pytest
 
-from rowlock import Rowlock, SchemaMissing, current_job
+from rowlock import Keep, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
@@ -329,3 +330,39 @@ def test_sigterm_of_a_worker_process_is_left_to_its_program(app: Rowlock, db: Db
         until(lambda: one(db, "select state = 'running' from rowlock.jobs"))
         process.terminate()
         assert process.wait(timeout=30) == -signal.SIGTERM
+
+
+def test_a_handler_that_swallows_its_cancellation_does_not_keep_the_worker(app: Rowlock, db: Db) -> None:
+    started = threading.Event()
+    over = asyncio.Event()
+
+    @app.task(name="stubborn")
+    async def stubborn() -> None:
+        started.set()
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+
+    async def work() -> None:
+        stubborn_job = app.call("stubborn")
+        async with app:
+            await stubborn_job.aenqueue()
+            async with app.worker(grace=NO_GRACE):
+                await auntil(started.is_set)
+            assert one(db, "select state from rowlock.jobs") == "ready"
+            over.set()
+
+    asyncio.run(work())
+
+
+def test_an_operators_retention_wins_over_the_tasks_own(app: Rowlock, db: Db) -> None:
+    @app.task(name="kept", keep=Keep(succeeded=timedelta(days=3)))
+    async def kept() -> None: ...
+
+    db.execute("insert into rowlock.queues (name, keep_succeeded) values ('long', '300 days')")
+    kept.enqueue()
+    kept.using(queue="long").enqueue()
+    work_off(app, db, queues=["default", "long"])
+
+    days = "select queue, expires_on - (ended_at at time zone 'UTC')::date from rowlock.history order by queue"
+    assert db.execute(days.encode()).fetchall() == [("default", 3), ("long", 300)]

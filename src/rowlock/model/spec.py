@@ -20,6 +20,7 @@ from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
 from rowlock.model.retry import Retry
 
 DEFAULT_QUEUE = "default"
+MOST_KEPT = timedelta(days=400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,13 @@ class Keep:
 
     def __post_init__(self) -> None:
         for name in ("succeeded", "failed", "cancelled"):
-            _check_span(name, getattr(self, name))
+            value = getattr(self, name)
+            _check_span(name, value)
+            if value is None or value > MOST_KEPT:
+                raise InvalidOption(
+                    f"Keep({name}={value!r}): history has a partition for each day and keeps at most {MOST_KEPT.days} "
+                    "days; copy what must stay longer to a table of your own"
+                )
 
     def after(self, outcome: Ended) -> timedelta:
         """How long to keep a job that ended so."""

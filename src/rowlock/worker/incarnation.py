@@ -69,7 +69,7 @@ class Incarnation:
             link=self._settle_link,
             keep=self._keep,
             settled=self._settled,
-            make_partitions=lambda: asyncio.to_thread(self._make_partitions, conninfo),
+            make_partitions=partial(self._make_partitions, conninfo),
         )
         self._runner = Runner(
             handlers=setup.handlers, slots=setup.slots, threads=setup.threads, finished=self._settler.add
@@ -175,11 +175,19 @@ class Incarnation:
         await self._settle_link.close()
         await self._claim_link.close()
 
-    def _make_partitions(self, conninfo: str) -> None:
-        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention."""
+    async def _make_partitions(self, conninfo: str) -> None:
+        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
+
+        On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
+        """
         steady = Steady(conninfo, self._setup.schema, name="rowlock partitions")
         try:
-            make_partitions(steady.open(), self._setup.schema, longest=self._setup.longest_kept)
+            await asyncio.to_thread(
+                lambda: make_partitions(steady.open(), self._setup.schema, longest=self._setup.longest_kept)
+            )
+        except Exception:
+            log.exception("partitions of history could not be made; trying again")
+            await asyncio.sleep(1)
         finally:
             steady.close()
 

@@ -29,6 +29,8 @@ log = logging.getLogger("rowlock.worker")
 _MOST_UNSETTLED = 4_000
 # A job claimed ahead waits this long for a slot, then goes back: other workers may be free.
 _STALE_AFTER = 1.0
+# A handler that swallows its cancellation is left behind after so many seconds.
+_CANCEL_WITHIN = 2.0
 
 
 class Runner:
@@ -114,11 +116,12 @@ class Runner:
         ended.cancel()
 
     async def cancel(self) -> None:
-        """Cancel what still runs; it is handed back. A thread runs on, but nobody waits for its end."""
+        """Cancel what still runs; it is handed back. Nobody waits for long for what will not end, nor for a thread."""
         running = list(self._running.values())
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        if running:
+            await asyncio.wait(running, timeout=_CANCEL_WITHIN)
 
     def close(self) -> None:
         """Let the threads go; one that is stuck in a handler does not hold us."""

@@ -119,9 +119,10 @@ create table rowlock.keys (
 -- An operator's settings for a queue; no row means the defaults.
 create table rowlock.queues (
     name        text primary key check (octet_length(name) between 1 and 200),
-    keep_succeeded interval,
-    keep_failed    interval,
-    keep_cancelled interval
+    -- At most so long: history has a partition for each day.
+    keep_succeeded interval check (keep_succeeded between '0' and '400 days'),
+    keep_failed    interval check (keep_failed between '0' and '400 days'),
+    keep_cancelled interval check (keep_cancelled between '0' and '400 days')
 );
 
 -- One row per live worker process and incarnation.

@@ -103,6 +103,9 @@ create table rowlock.queues (
     keep_succeeded interval,
     keep_failed interval,
     keep_cancelled interval,
+    constraint queues_keep_cancelled_check CHECK (((keep_cancelled >= '00:00:00'::interval) AND (keep_cancelled <= '400 days'::interval))),
+    constraint queues_keep_failed_check CHECK (((keep_failed >= '00:00:00'::interval) AND (keep_failed <= '400 days'::interval))),
+    constraint queues_keep_succeeded_check CHECK (((keep_succeeded >= '00:00:00'::interval) AND (keep_succeeded <= '400 days'::interval))),
     constraint queues_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
     constraint queues_pkey PRIMARY KEY (name)
 );

@@ -3,7 +3,7 @@
 with mine as materialized (
     select id, queue
     from rowlock.jobs
-    where state = 'running' and worker = :worker::uuid and id <> all(:known::uuid[])
+    where state = 'running' and worker = :worker::uuid and id <> all(array(select unnest(:known::uuid[])))
     order by id
     for update skip locked
 ),
