@@ -8,14 +8,15 @@ from rowlock import Rowlock, current_job
 app = Rowlock()
 together = threading.Barrier(3)
 done = threading.Barrier(4)
+one_at_a_time = threading.Lock()
 
 
 @app.task(queue="pictures")
 def shrink(picture: str) -> int:
     together.wait()  # three at once, so each has a thread of its own
-    print(
-        f"{current_job().task} of {picture}, beside the main thread: {threading.current_thread().name != 'MainThread'}"
-    )
+    beside = threading.current_thread() is not threading.main_thread()
+    with one_at_a_time:
+        print(f"{current_job().task} of {picture}, beside the main thread: {beside}")
     done.wait()
     return len(picture)
 
