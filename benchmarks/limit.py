@@ -143,6 +143,7 @@ def _succeeded(count: int) -> dict[str, str | None]:
         claims=0,
         attempts=1,
         expired=None,
+        paused=False,
         key=None,
         tags=None,
     )

@@ -12,15 +12,11 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
-from rowlock.db.group import GroupCommit
-from rowlock.errors import InvalidOption, RowlockError, TaskError, UnknownTask
+from rowlock.enqueue import Enqueuer
+from rowlock.errors import InvalidOption, TaskError, UnknownTask
 from rowlock.jobs import Job
-from rowlock.model.ids import new_ids
 from rowlock.model.payload import encode_untyped
-from rowlock.model.row import NewJob
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, TaskSpec
-from rowlock.store import jobs as job_store
-from rowlock.store.jobs import Existing
 from rowlock.store.query import DEFAULT_SCHEMA
 from rowlock.tasks import Call, Task, Tasks
 from rowlock.worker.worker import Worker
@@ -52,7 +48,7 @@ class Rowlock:
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.database = Database(lambda: find_address(url, embedded), schema)
-        self._group = GroupCommit(self.database)
+        self._enqueuer = Enqueuer(self.database)
 
     # Declaring tasks
 
@@ -96,47 +92,19 @@ class Rowlock:
 
     def enqueue_call(self, call: Call[R]) -> Job[R]:
         """Enqueue one call."""
-        return self.enqueue_many([call])[0]
+        return self._enqueuer.many([call], None)[0]
 
     async def aenqueue_call(self, call: Call[R]) -> Job[R]:
         """Enqueue one call; concurrent calls without a connection or a key share a commit."""
-        if call.options.connection is not None or call.options.key is not None:
-            return (await self.aenqueue_many([call]))[0]
-        job = _new_jobs([call])[0]
-        await self._group.enqueue(job)
-        return Job(job.id, task=job.task, queue=job.queue)
+        return await self._enqueuer.aone(call)
 
     def enqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
         """Enqueue many calls, all or none; 100,000 at once are fine."""
-        jobs, connection = self._prepared(calls, connection)
-        if connection is None:
-            _refuse_in_loop()
-        existing = self.database.converse(
-            lambda resend: job_store.enqueue_all(jobs, resend=resend),
-            connection=connection,
-            atomic=job_store.takes_several_statements(jobs),
-        )
-        return _handles(jobs, existing)
+        return self._enqueuer.many(calls, connection)
 
     async def aenqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
         """Enqueue many calls, all or none; 100,000 at once are fine."""
-        jobs, connection = self._prepared(calls, connection)
-        existing = await self.database.aconverse(
-            lambda resend: job_store.enqueue_all(jobs, resend=resend),
-            connection=connection,
-            atomic=job_store.takes_several_statements(jobs),
-        )
-        return _handles(jobs, existing)
-
-    def _prepared(self, calls: Iterable[Call[R]], connection: object | None) -> tuple[list[NewJob], object | None]:
-        calls = list(calls)
-        connections = {id(call.options.connection): call.options.connection for call in calls}
-        if connection is not None:
-            connections[id(connection)] = connection
-        connections.pop(id(None), None)
-        if len(connections) > 1:
-            raise InvalidOption("these calls name different connections; give one to enqueue_many(connection=…)")
-        return _new_jobs(calls), next(iter(connections.values()), None)
+        return await self._enqueuer.amany(calls, connection)
 
     # Living
 
@@ -200,43 +168,3 @@ class Rowlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
-    return [_new_job(call, job_id) for call, job_id in zip(calls, new_ids(len(calls)), strict=True)]
-
-
-def _new_job(call: Call[Any], job_id: str) -> NewJob:
-    spec, options = call.task.spec, call.options
-    if options is AS_DECLARED:  # the way of bulk: by position, a third of the time
-        return NewJob(job_id, spec.queue, spec.name, call.args, spec.priority, spec.retry.attempts)
-    return NewJob(
-        id=job_id,
-        queue=options.queue or spec.queue,
-        task=spec.name,
-        args=call.args,
-        priority=spec.priority if options.priority is None else options.priority,
-        attempts=options.attempts or spec.retry.attempts,
-        run_at=options.run_at,
-        delay=options.delay,
-        lifetime=options.expires,
-        tags=options.tags or None,
-        key=options.key,
-    )
-
-
-def _handles(jobs: Sequence[NewJob], existing: Mapping[str, Existing]) -> list[Job[Any]]:
-    return [
-        Job(existing[job.id].id, task=job.task, queue=existing[job.id].queue, created=False)
-        if job.id in existing
-        else Job(job.id, task=job.task, queue=job.queue)
-        for job in jobs
-    ]
-
-
-def _refuse_in_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RowlockError("enqueue would block the running event loop; use `await task.aenqueue(…)`")

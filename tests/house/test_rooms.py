@@ -14,7 +14,7 @@ FLOORS = (
     ("db",),
     ("workflow",),
     ("worker",),
-    ("app", "tasks", "jobs"),
+    ("app", "enqueue", "jobs", "operate", "tasks"),
     ("cli", "dashboard", "demo", "telemetry", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

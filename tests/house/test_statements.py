@@ -29,7 +29,7 @@ FUNCTIONS = made_by_migrations("function")
 
 DAY = timedelta(days=1)
 WORKER = str(uuid4())
-CLAIMED = Claimed(new_id(), str(uuid4()), "t", "{}", "q", 0, "2024-01-01 00:00:00+00", 0, 0, 1, 10, None, None, None)
+CLAIMED = Claimed(new_id(), str(uuid4()), "t", "{}", "q", 0, "2024-01-01 00:00:00+00", 0, 0, 1, 10, None, False, None, None)
 OTHER = CLAIMED._replace(id=new_id(), token=str(uuid4()))
 PLAIN = NewJob(new_id(), "q", "t", "{}", 0, 10)
 LADEN = NewJob(new_id(), "q", "t", "{}", 4, 1, datetime.now(UTC), None, DAY, ("a", 'b "c"'), "key")
@@ -48,7 +48,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     ],
     jobs.give_back: [
         jobs.give_back([(CLAIMED, Retried("{}", DAY)), (OTHER, Snoozed(DAY))]),
-        jobs.give_back([(CLAIMED, Blocked("unknown task")), (OTHER, HandedBack())]),
+        jobs.give_back([(CLAIMED, Blocked("code", "unknown task")), (OTHER, HandedBack())]),
     ],
     jobs.held: [jobs.held([CLAIMED]), jobs.held([])],
     jobs.rescue: [jobs.rescue(limit=5, crashes=3, keep=DAY, lost=lost, actor="me") for lost in (True, False)],

@@ -154,7 +154,7 @@ def test_a_claim_prepared_on_an_empty_table_costs_its_batch(
 def test_a_settle_prepared_on_an_empty_table_costs_its_batch(
     engine: Engine, db: Db, query: Callable[[Sequence[Claimed]], Query[str]], state: Callable[[Db], None]
 ) -> None:
-    nobody = Claimed(NIL, NIL, "t", "{}", "default", 0, "", 0, 0, 0, 1, None, None, None)
+    nobody = Claimed(NIL, NIL, "t", "{}", "default", 0, "", 0, 0, 0, 1, None, False, None, None)
     settle = Prepared(engine, query([nobody]))
     for _ in range(6):
         settle.explain(query([nobody]))

@@ -143,7 +143,7 @@ def test_the_last_ten_errors_are_kept(engine: Engine, db: Db) -> None:
         (Retried(FAILURE, timedelta(hours=1)), ("ready", 1, "later")),
         (Snoozed(timedelta(hours=1)), ("ready", 0, "later")),
         (HandedBack(), ("ready", 0, "at once")),
-        (Blocked("unknown task"), ("waiting", 0, "at once")),
+        (Blocked("code", "unknown task"), ("waiting", 0, "at once")),
     ],
 )
 def test_only_a_failure_spends_an_attempt(
@@ -164,7 +164,7 @@ def test_many_attempts_return_each_with_its_own_facts(engine: Engine, db: Db) ->
     a, b, c = sorted(engine.claim())
 
     engine.run(
-        jobs.give_back([(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("b"))])
+        jobs.give_back([(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("code", "b"))])
     )
 
     hours = "round(extract(epoch from run_at - rowlock.now()) / 3600)"

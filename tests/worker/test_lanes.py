@@ -12,7 +12,7 @@ from rowlock.worker.prefetch import Prefetch
 
 
 def row(queue: str, priority: int, run_at: str, job_id: str) -> Claimed:
-    return Claimed(job_id, "token", "t", "{}", queue, priority, run_at, 0, 0, 1, 10, None, None, None)
+    return Claimed(job_id, "token", "t", "{}", queue, priority, run_at, 0, 0, 1, 10, None, False, None, None)
 
 
 def test_a_floor_is_the_furthest_place_claimed_in_its_lane() -> None:

@@ -43,8 +43,9 @@ class HandedBack(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """This worker's code does not fit the job, which waits, visible, until other code takes it up."""
+    """The job waits, visible: for `code`, as this worker's does not fit it, or for the end of a `pause` of its task."""
 
+    waits_for: str
     reason: str
 
 

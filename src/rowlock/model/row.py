@@ -21,6 +21,7 @@ class Claimed(NamedTuple):
     claims: int
     attempts: int
     expired: bool | None
+    paused: bool
     key: str | None
     tags: list[str] | None
 

@@ -235,8 +235,8 @@ def _return(outcome: Returned) -> tuple[str | None, str | None, str | None, str 
             return interval(delay), None, None, None
         case HandedBack():
             return None, None, None, None
-        case Blocked(reason):
-            return None, None, "code", reason
+        case Blocked(waits_for, reason):
+            return None, None, waits_for, reason
         case _:
             assert_never(outcome)
 
@@ -256,7 +256,7 @@ def rescue(*, limit: int, crashes: int, keep: timedelta, lost: bool, actor: str)
     return Query(
         "job_rescue",
         {"limit": str(limit), "crashes": str(crashes), "keep": interval(keep), "lost": str(lost), "actor": actor},
-        lambda row: Rescued._make(row[:-1]),
+        lambda row: Rescued._make(row[: len(Rescued._fields)]),
     )
 
 

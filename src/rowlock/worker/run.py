@@ -151,13 +151,15 @@ class Runner:
     async def _attempt(self, row: Claimed) -> Outcome:
         if row.expired:
             return Cancelled("expired")
+        if row.paused:
+            return Blocked("pause", f"task {row.task!r} is paused")
         handler = self._handlers.get(row.task)
         if handler is None:
-            return Blocked(f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it")
+            return Blocked("code", f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it")
         try:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
-            return Blocked(f"arguments do not fit {row.task!r}: {error}")
+            return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
         running.set(CurrentJob(row))
         return await self._handled(row, handler, args, kwargs)
 
@@ -239,7 +241,7 @@ class Runner:
                 log.warning(
                     "%s %s failed in attempt %d of %d; again in %s", row.task, row.id, attempt, row.attempts, delay
                 )
-            case Blocked(reason=reason):
+            case Blocked("code", reason):
                 log.warning("%s %s waits for code: %s", row.task, row.id, reason)
-            case Snoozed() | HandedBack() | Cancelled():
+            case Snoozed() | HandedBack() | Cancelled() | Blocked():
                 log.info("%s %s: %s", row.task, row.id, outcome)

@@ -53,9 +53,10 @@ create table rowlock.jobs (
     args        json not null,                  -- json, not jsonb: stored as sent (jsonb makes 1e22 an int, -0.0 0.0)
     key         text check (octet_length(key) between 1 and 500),
     tags        text[],
-    waits_for   text check (waits_for in ('parents', 'signal', 'limit', 'code')),
+    waits_for   text check (waits_for in ('parents', 'signal', 'limit', 'code', 'pause')),
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
+    progress    json,                           -- how far its attempt says it is: share, note, at
     check ((state = 'running') = (token is not null)),
     check ((state = 'waiting') = (waits_for is not null))
 ) with (
@@ -103,11 +104,13 @@ create table rowlock.history (
     key         text,
     tags        text[],
     reason      text,                           -- failed: exhausted, poison, …; cancelled: asked, expired, …
-    errors      json[]
+    errors      json[],
+    progress    json
 ) partition by range (expires_on);
 
 create index history_id on rowlock.history (id);
-create index history_failed on rowlock.history (ended_at, id) where state = 'failed';
+-- What people look for among millions that went well.
+create index history_trouble on rowlock.history (id) where state <> 'succeeded';
 
 -- A key belongs to one live job; it is free again when that job ends.
 create table rowlock.keys (
@@ -123,6 +126,17 @@ create table rowlock.queues (
     keep_succeeded interval check (keep_succeeded between '0' and '400 days'),
     keep_failed    interval check (keep_failed between '0' and '400 days'),
     keep_cancelled interval check (keep_cancelled between '0' and '400 days')
+);
+
+-- Queues and tasks that an operator has stopped for a while. The claim reads them, so a pause holds from its commit on.
+create table rowlock.pauses (
+    kind        text not null check (kind in ('queue', 'task')),
+    name        text not null check (octet_length(name) between 1 and 200),
+    until       timestamptz,                    -- resumes by itself then; null: when somebody says so
+    reason      text,
+    actor       text not null,
+    at          timestamptz not null,
+    primary key (kind, name)
 );
 
 -- One row per live worker process and incarnation.
@@ -147,6 +161,15 @@ create unlogged table rowlock.parked (
     worker      uuid not null,
     primary key (queue, worker)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
+
+-- Who waits for the end of a job: a settle notifies the listener of each job that has one here, and nobody else.
+-- Unlogged: a crash empties it, and every listener enters again what it waits for when it reconnects.
+create unlogged table rowlock.waiters (
+    job         uuid not null,
+    listener    uuid not null,                  -- one per process; its channel is `rowlock:` and this
+    at          timestamptz not null,
+    primary key (job, listener)
+) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 -- Enqueue from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
 -- Answers the job's id; with a key that is held, the id of the job that holds it.
@@ -212,3 +235,4 @@ create table rowlock.events (
     details     json not null default '{}'
 ) partition by range (expires_on);
 create index events_job on rowlock.events (job) where job is not null;
+create index events_at on rowlock.events (at, id);

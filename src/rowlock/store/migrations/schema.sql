@@ -10,6 +10,7 @@ create table rowlock.events (
     actor text not null,
     details json not null default '{}'::json
 ) partition by RANGE (expires_on);
+CREATE INDEX events_at ON ONLY rowlock.events USING btree (at, id);
 CREATE INDEX events_job ON ONLY rowlock.events USING btree (job) WHERE (job IS NOT NULL);
 
 create table rowlock.history (
@@ -34,10 +35,11 @@ create table rowlock.history (
     tags text[],
     reason text,
     errors json[],
+    progress json,
     constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (expires_on);
-CREATE INDEX history_failed ON ONLY rowlock.history USING btree (ended_at, id) WHERE (state = 'failed'::text);
 CREATE INDEX history_id ON ONLY rowlock.history USING btree (id);
+CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
 
 create table rowlock.jobs (
     id uuid not null,
@@ -61,6 +63,7 @@ create table rowlock.jobs (
     waits_for text,
     reason text,
     errors json[],
+    progress json,
     constraint jobs_attempts_check CHECK ((attempts > 0)),
     constraint jobs_check CHECK (((state = 'running'::text) = (token IS NOT NULL))),
     constraint jobs_check1 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
@@ -70,7 +73,7 @@ create table rowlock.jobs (
     constraint jobs_queue_check CHECK (((octet_length(queue) >= 1) AND (octet_length(queue) <= 200))),
     constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
-    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text])))
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
@@ -98,6 +101,18 @@ create unlogged table rowlock.parked (
     constraint parked_pkey PRIMARY KEY (queue, worker)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
 
+create table rowlock.pauses (
+    kind text not null,
+    name text not null,
+    until timestamp with time zone,
+    reason text,
+    actor text not null,
+    at timestamp with time zone not null,
+    constraint pauses_kind_check CHECK ((kind = ANY (ARRAY['queue'::text, 'task'::text]))),
+    constraint pauses_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+    constraint pauses_pkey PRIMARY KEY (kind, name)
+);
+
 create table rowlock.queues (
     name text not null,
     keep_succeeded interval,
@@ -109,6 +124,13 @@ create table rowlock.queues (
     constraint queues_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
     constraint queues_pkey PRIMARY KEY (name)
 );
+
+create unlogged table rowlock.waiters (
+    job uuid not null,
+    listener uuid not null,
+    at timestamp with time zone not null,
+    constraint waiters_pkey PRIMARY KEY (job, listener)
+) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=1000);
 
 create table rowlock.workers (
     id uuid not null,

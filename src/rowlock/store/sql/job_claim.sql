@@ -5,8 +5,13 @@
 -- subquery it may be run again and lock more than the limit.
 -- The commit does not wait for the disk: a claim lost in a crash is a job that is ready again. set_config must stand where
 -- it is read; in a CTE that nothing reads it silently does nothing.
+-- Paused queues are not looked into. Jobs of a paused task are claimed all the same, and set aside by the worker: left in
+-- their lane, every claim would walk over them.
 with me as materialized (
     select id from rowlock.workers where id = :worker::uuid and lease > rowlock.now()
+),
+paused as materialized (
+    select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
 ),
 picked as materialized (
     select due.id
@@ -25,13 +30,15 @@ picked as materialized (
         limit :limit::integer
         for update skip locked
     ) as due
-    where exists (select from me)
+    where exists (select from me) and lane.queue <> all(array(select name from paused where kind = 'queue'))
     limit :limit::integer
 )
 update rowlock.jobs
-set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now()
+set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now(),
+    progress = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
-    expires_at <= rowlock.now() as expired, key, tags,
+    expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
+    key, tags,
     set_config('synchronous_commit', 'off', true);

@@ -41,12 +41,12 @@ freed as (
 kept as (
     insert into rowlock.history (
         id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, key, tags, reason, errors
+        expires_on, worker, args, key, tags, reason, errors, progress
     )
     select
         id, queue, task, 'failed', priority, failures, crashes + 1, claims, attempts, run_at, created_at, started_at,
         rowlock.now(), ((rowlock.now() + :keep::interval) at time zone 'UTC')::date, worker, args, key, tags, 'poison',
-        rowlock.add_error(errors, failure, claims, worker, started_at)
+        rowlock.add_error(errors, failure, claims, worker, started_at), progress
     from named
     where poison
 ),
@@ -63,5 +63,10 @@ select
         select count(pg_notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select back.queue from named as back where not back.poison))
-    ) as woken
+    ) as woken,
+    (
+        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        from rowlock.waiters as waiter
+        where waiter.job = any(array(select ended.id from named as ended where ended.poison))
+    ) as told
 from named;

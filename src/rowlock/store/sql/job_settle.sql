@@ -3,6 +3,7 @@
 -- tokens travel in the same batch. The lateral look-up can only be a nested loop over the primary key, so no plan made for
 -- an empty table can turn it into n². Rows come in id order, so two settlers cannot deadlock; a row that someone else has
 -- locked is skipped, so one user's open transaction cannot hold up the other jobs of the batch.
+-- Listeners for these jobs' ends are notified; where nobody waits, nobody is.
 -- The arrays are read in a CTE of their own: written into unnest, the planner reads them too, a fifth of the whole time.
 with sent as materialized (
     select
@@ -32,7 +33,7 @@ freed as (
 kept as (
     insert into rowlock.history (
         id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, result, key, tags, reason, errors
+        expires_on, worker, args, result, key, tags, reason, errors, progress
     )
     select
         id, queue, task, outcome, priority,
@@ -40,8 +41,15 @@ kept as (
         crashes, claims, attempts, run_at, created_at, started_at, rowlock.now(),
         ((rowlock.now() + keep) at time zone 'UTC')::date,
         worker, args, result::json, key, tags, why,
-        rowlock.add_error(errors, failure, claims, worker, started_at)
+        rowlock.add_error(errors, failure, claims, worker, started_at), progress
     from mine
     where keep is not null
 )
-select token from mine;
+select
+    token,
+    (
+        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        from rowlock.waiters as waiter
+        where waiter.job = any(array(select id from mine))
+    ) as told
+from mine;

@@ -1,12 +1,17 @@
 -- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
 -- other code may have refused them. A job that this very code refused is left alone.
-with picked as materialized (
+with paused as materialized (
+    select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
+),
+picked as materialized (
     select job.id
     from rowlock.jobs as job
     where job.state = 'waiting'
         and job.waits_for = 'code'
         and job.task = any(:tasks::text[])
+        and job.task <> all(array(select name from paused where kind = 'task'))
         and job.queue = any(:queues::text[])
+        and job.queue <> all(array(select name from paused where kind = 'queue'))
         and (job.reason like 'unknown task%' or job.started_at < (
             select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
         ))
@@ -15,9 +20,10 @@ with picked as materialized (
 )
 update rowlock.jobs
 set state = 'running', waits_for = null, reason = null,
-    token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now()
+    token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now(),
+    progress = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
-    expires_at <= rowlock.now() as expired, key, tags,
+    expires_at <= rowlock.now() as expired, false as paused, key, tags,
     set_config('synchronous_commit', 'off', true);
