@@ -1,26 +1,20 @@
-"""Run: attempts in slots, and what became of each.
-
-Async handlers run on the loop, sync ones in threads. Whatever a handler does, its attempt ends in exactly one outcome.
-"""
+"""Run: attempts in slots, and what became of each. Async handlers run on the loop, sync ones in threads."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
 
-from rowlock.errors import Cancel, InvalidArguments, RetryAfter, Snooze
-from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.worker.attempt import CurrentJob, running
+from rowlock.worker.call import Caller, Returned
 from rowlock.worker.prefetch import Prefetch
 
 log = logging.getLogger("rowlock.worker")
@@ -39,9 +33,9 @@ class Runner:
     def __init__(
         self, *, handlers: Mapping[str, Handler], slots: int, threads: int, finished: Callable[[Claimed, Outcome], None]
     ) -> None:
-        self._handlers = handlers
         self._slots = slots
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="rowlock")
+        self._caller = Caller(handlers=handlers, in_thread=self._in_thread)
         self._finished = finished
         self._prefetch = Prefetch(slots)
         self._waiting: deque[tuple[Claimed, float]] = deque()
@@ -101,7 +95,7 @@ class Runner:
 
     def drain(self) -> None:
         """Start nothing more, and give back what has not started."""
-        self._draining = True
+        self._draining = self._caller.draining = True
         while self._waiting:
             self._finished(self._waiting.popleft()[0], HandedBack())
 
@@ -139,7 +133,7 @@ class Runner:
     async def _run(self, row: Claimed) -> None:
         """One attempt, from claimed to finished."""
         started = time.perf_counter()
-        outcome = await self._attempt(row)
+        outcome = await self._caller.attempt(row)
         took = time.perf_counter() - started
         self._prefetch.ran(took)
         del self._running[row.token]
@@ -148,86 +142,8 @@ class Runner:
         self._start()
         self._has_room.set()
 
-    async def _attempt(self, row: Claimed) -> Outcome:
-        if row.expired:
-            return Cancelled("expired")
-        if row.paused:
-            return Blocked("pause", f"task {row.task!r} is paused")
-        handler = self._handlers.get(row.task)
-        if handler is None:
-            return Blocked("code", f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it")
-        try:
-            args, kwargs = handler.arguments.decode(row.args)
-        except InvalidArguments as error:
-            return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
-        running.set(CurrentJob(row))
-        return await self._handled(row, handler, args, kwargs)
-
-    async def _handled(
-        self, row: Claimed, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> Outcome:
-        try:
-            result = await self._call(handler, args, kwargs)
-        except asyncio.CancelledError as error:
-            return HandedBack() if self._draining else self._failed(row, handler, error)
-        except BaseException as error:  # SystemExit and the like end the attempt, not the worker
-            return self._failed(row, handler, error)
-        try:
-            return Succeeded(handler.result.encode(result))
-        except Exception as error:  # of a result that cannot be stored, or of its own serializer
-            # The handler has done its work, so doing it again is not the cure.
-            return Failed(describe(error).to_json(), "result")
-
-    def _call(
-        self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> Coroutine[object, None, object]:
-        if handler.is_async:
-            called: Coroutine[object, None, object] = handler.function(*args, **kwargs)
-        else:
-            called = self._in_thread(handler, args, kwargs)
-        timeout = handler.spec.timeout
-        return called if timeout is None else self._limited(called, timeout)
-
-    async def _limited(self, called: Coroutine[object, None, object], timeout: timedelta) -> object:
-        limit = asyncio.timeout(timeout.total_seconds())
-        try:
-            async with limit:
-                return await called
-        except TimeoutError as error:
-            if limit.expired():
-                raise TimeoutError(f"the attempt took longer than its timeout of {timeout}") from error
-            raise
-
-    async def _in_thread(self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
-
-        def call() -> tuple[object, BaseException | None]:
-            try:
-                return handler.function(*args, **kwargs), None
-            except BaseException as error:  # SystemExit ends the attempt, not the thread
-                return None, error
-
-        context = copy_context()
-        result, error = await asyncio.get_running_loop().run_in_executor(self._threads, context.run, call)
-        if error is not None:
-            raise error
-        return result
-
-    def _failed(self, row: Claimed, handler: Handler, error: BaseException) -> Outcome:
-        """What an error means for the job."""
-        if isinstance(error, Snooze):
-            return Snoozed(error.delay)
-        if isinstance(error, Cancel):
-            return Cancelled(error.reason)
-        wanted = isinstance(error, RetryAfter) or handler.spec.retry.wants(error)  # may leave a note on the error
-        failure = describe(error).to_json()
-        if row.failures + 1 >= row.attempts:
-            return Failed(failure, "exhausted")
-        if isinstance(error, RetryAfter):
-            return Retried(failure, error.delay)
-        if not wanted:
-            return Failed(failure, "refused")
-        return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
+    async def _in_thread(self, call: Callable[[], Returned]) -> Returned:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
 
     def _report(self, row: Claimed, outcome: Outcome, took: float) -> None:
         match outcome:
