@@ -10,7 +10,12 @@
     │   └── PayloadTooLarge  they fit, but their JSON is over the limit
     ├── InvalidOption        a value given to using(…), a policy or a worker is out of range (also a ValueError)
     ├── WrongConnection      connection= is of a kind, or in a state, that cannot carry the job
-    └── KeyTaken             the key belongs to a live job of another task
+    ├── KeyTaken             the key belongs to a live job of another task
+    ├── JobNotFound          there is no such job: never committed, rolled back or deleted
+    ├── JobFailed            the job whose result was asked for has failed for good
+    ├── JobCancelled         the job whose result was asked for was cancelled
+    ├── NoResult             the job has ended and left no result
+    └── ResultTimeout        the job has not ended within the time given (also a TimeoutError)
 
     Interruption (BaseException)   raised by a handler to end its attempt in another way than return or error
     ├── Snooze               run again later; no attempt is spent
@@ -23,6 +28,8 @@ Interruptions derive from BaseException so that a handler's own ``except Excepti
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+from uuid import UUID
 
 
 class RowlockError(Exception):
@@ -74,6 +81,88 @@ class WrongConnection(RowlockError):
 
 class KeyTaken(RowlockError):
     """The key belongs to a live job of another task."""
+
+
+class JobNotFound(RowlockError):
+    """There is no such job: its transaction was never committed or was rolled back, or somebody deleted it."""
+
+    def __init__(self, job: UUID, message: str) -> None:
+        super().__init__(job, message)
+        self.job = job
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class JobFailed(RowlockError):
+    """The job has failed for good: `reason` says how, the rest what went wrong in its last attempt, on its worker.
+
+    ``attempts`` is how many were spent. The worker's traceback is also a note, so that Python prints it.
+    """
+
+    def __init__(
+        self,
+        job: UUID,
+        task: str,
+        *,
+        reason: str,
+        error_type: str,
+        message: str,
+        remote_traceback: str,
+        attempts: int,
+    ) -> None:
+        spent = f"{attempts} attempt{'' if attempts == 1 else 's'} spent"
+        super().__init__(f"job {job} of {task} failed ({reason}, {spent}): {error_type}: {message}")
+        self.job = job
+        self.task = task
+        self.reason = reason
+        self.error_type = error_type
+        self.message = message
+        self.remote_traceback = remote_traceback
+        self.attempts = attempts
+        if remote_traceback:
+            self.add_note(f"on its worker:\n{remote_traceback.rstrip()}")
+
+    def __reduce__(self) -> tuple[partial[JobFailed], tuple[()]]:
+        facts = {name: value for name, value in vars(self).items() if name != "__notes__"}
+        return partial(JobFailed, **facts), ()
+
+
+class JobCancelled(RowlockError):
+    """The job was cancelled, for ``reason``."""
+
+    def __init__(self, job: UUID, task: str, reason: str) -> None:
+        super().__init__(job, task, reason)
+        self.job = job
+        self.task = task
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"job {self.job} of {self.task} was cancelled: {self.reason}"
+
+
+class NoResult(RowlockError):
+    """The job has ended and left no result: its task keeps no history, its time there is over, or it was skipped."""
+
+    def __init__(self, job: UUID, message: str) -> None:
+        super().__init__(job, message)
+        self.job = job
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class ResultTimeout(RowlockError, TimeoutError):
+    """The job has not ended within the time given; it goes on, and its result can be waited for again."""
+
+    def __init__(self, job: UUID, task: str, timeout: timedelta) -> None:
+        super().__init__(f"job {job} of {task} has not ended within {timeout}")
+        self.job = job
+        self.task = task
+        self.timeout = timeout
+
+    def __reduce__(self) -> tuple[type[ResultTimeout], tuple[UUID, str, timedelta]]:
+        return ResultTimeout, (self.job, self.task, self.timeout)  # three args would be an OSError's errno and so on
 
 
 class Interruption(BaseException):

@@ -13,6 +13,10 @@ _START_MASK = (1 << (_RANDOM_BITS - 1)) - 1
 _RAND_B_BITS = 62
 _RAND_B_MASK = (1 << _RAND_B_BITS) - 1
 
+# Below and above every id.
+NIL = "00000000-0000-0000-0000-000000000000"
+TOP = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
 
 class _Clock:
     """The last id made, guarded by a lock; forgotten in a forked child, which would repeat its parent's ids."""

@@ -17,6 +17,7 @@ MAX_NAME: Final = 200
 MAX_KEY: Final = 500
 MAX_TAG: Final = 100
 MAX_TAGS: Final = 20
+MAX_NOTE: Final = 200
 MAX_ATTEMPTS: Final = 1_000_000_000
 MAX_DELAY: Final = timedelta(days=100 * 365)
 PRIORITIES: Final = range(-4, 5)
@@ -44,10 +45,15 @@ def check_queue(name: str) -> str:
 
 def check_key(key: str) -> str:
     """A key: any text of 1 to 500 bytes that PostgreSQL can store. Keys are often made of users' data."""
-    _text("key", key, limit=MAX_KEY)
-    if "\x00" in key:
-        raise InvalidOption(f"key {shown(key)} contains NUL, which PostgreSQL cannot store; remove it")
-    return key
+    return check_text("key", key, limit=MAX_KEY)
+
+
+def check_text(what: str, text: str, *, limit: int) -> str:
+    """Any text of 1 to `limit` bytes that PostgreSQL can store."""
+    _text(what, text, limit=limit)
+    if "\x00" in text:
+        raise InvalidOption(f"{what} {shown(text)} contains NUL, which PostgreSQL cannot store; remove it")
+    return text
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -101,13 +107,34 @@ def check_delay(delay: timedelta) -> timedelta:
 
 def check_run_at(run_at: datetime) -> datetime:
     """An instant: an aware datetime that every session can read back."""
-    if not isinstance(run_at, datetime):
-        raise InvalidOption(f"run_at={shown(run_at)} must be a datetime; write datetime.now(UTC) + timedelta(…)")
-    if run_at.utcoffset() is None:
-        raise InvalidOption(f"run_at={shown(run_at)} has no time zone; write datetime(…, tzinfo=UTC), or use delay=")
-    if not _FIRST <= run_at <= _LAST:
-        raise InvalidOption(f"run_at={shown(run_at)} is out of range; use an instant before {_LAST:%Y-%m-%d}")
-    return run_at
+    return check_moment("run_at", run_at, instead=", or use delay=")
+
+
+def check_moment(what: str, moment: datetime, *, instead: str = "") -> datetime:
+    """An aware datetime that every session can read back."""
+    if not isinstance(moment, datetime):
+        raise InvalidOption(f"{what}={shown(moment)} must be a datetime; write datetime.now(UTC) + timedelta(…)")
+    if moment.utcoffset() is None:
+        raise InvalidOption(f"{what}={shown(moment)} has no time zone; write datetime(…, tzinfo=UTC){instead}")
+    if not _FIRST <= moment <= _LAST:
+        raise InvalidOption(f"{what}={shown(moment)} is out of range; use an instant before {_LAST:%Y-%m-%d}")
+    return moment
+
+
+def check_share(share: object) -> float:
+    """How much of a job is done: 0 to 1."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InvalidOption(f"share={shown(share)} must be a number from 0 to 1")
+    return float(share)
+
+
+def check_note(note: object) -> str | None:
+    """A word on what a job does just now: up to 200 printable characters."""
+    if note is None:
+        return None
+    if not isinstance(note, str) or len(note) > MAX_NOTE or not note.isprintable():
+        raise InvalidOption(f"note={shown(note)} must be a str of up to {MAX_NOTE} printable characters")
+    return note
 
 
 def _printable(what: str, name: str, *, limit: int) -> str:

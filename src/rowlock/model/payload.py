@@ -183,6 +183,11 @@ class Result:
         """A plain JSON value that no function declares, as a signal carries; `what` is its name in messages."""
         return cls(None, what=what, limit=limit)
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether a function says what it is; else it is any JSON value."""
+        return self._function is not None
+
     def prepare(self) -> None:
         """Resolve the annotation now: TaskError if it cannot be resolved, or cannot be JSON."""
         _ = self._shape

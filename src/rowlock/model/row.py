@@ -52,3 +52,15 @@ class Rescued(NamedTuple):
     owner: str
     crashes: int
     poison: bool
+
+
+class Ending(NamedTuple):
+    """How a job ended, as those who wait for it are told. Without a state it is neither live nor in history."""
+
+    id: str
+    state: str | None
+    reason: str | None
+    failures: int | None
+    result: str | None
+    error: str | None
+    seen: bool = False  # whether it was live when somebody looked earlier

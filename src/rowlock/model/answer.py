@@ -1,0 +1,106 @@
+"""What operators are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from rowlock.model.record import JobRecord
+from rowlock.model.verb import VerbName
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Jobs, newest first, without their results; `next` is the `before` of the next page, None after the last."""
+
+    records: tuple[JobRecord, ...]
+    next: UUID | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {"records": [record.to_dict() for record in self.records], "next": _text(self.next)}
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a verb would do now: change `count` jobs, and pass over some that it looks at but cannot change.
+
+    Counted up to 10,000 jobs; `capped` says that there are more. `tasks` and `states` count those it would change.
+    """
+
+    verb: VerbName
+    count: int
+    passed_over: int
+    capped: bool
+    tasks: Mapping[str, int]
+    states: Mapping[str, int]
+    samples: tuple[JobRecord, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "verb": self.verb,
+            "count": self.count,
+            "passed_over": self.passed_over,
+            "capped": self.capped,
+            "tasks": dict(self.tasks),
+            "states": dict(self.states),
+            "samples": [record.to_dict() for record in self.samples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a verb has done so far: jobs changed, and jobs passed over, as they run, lack their key or have changed.
+
+    `before` is where it stands: given to the verb again, it goes on from there. None: it has come to the end.
+    """
+
+    verb: VerbName
+    changed: int = 0
+    passed_over: int = 0
+    before: UUID | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "verb": self.verb,
+            "changed": self.changed,
+            "passed_over": self.passed_over,
+            "before": _text(self.before),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that an operator or upkeep did, to a job, a queue or a task: when, who (`actor`), and the `details`."""
+
+    id: UUID
+    at: datetime
+    kind: str
+    job: UUID | None
+    actor: str
+    details: Mapping[str, Any]
+
+    @property
+    def worker(self) -> str | None:
+        """The id of the worker that it is about, if it is about one."""
+        return self.details.get("worker")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "id": str(self.id),
+            "at": self.at.isoformat(),
+            "kind": self.kind,
+            "job": _text(self.job),
+            "actor": self.actor,
+            "details": dict(self.details),
+        }
+
+
+def _text(job_id: UUID | None) -> str | None:
+    return None if job_id is None else str(job_id)

@@ -1,0 +1,151 @@
+"""A job as one may want to see it, live or ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from pydantic_core import from_json
+
+State = Literal["waiting", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """What went wrong in one attempt. `attempt` counts every start; a crash has a type and a message of our own."""
+
+    type: str
+    message: str
+    traceback: str
+    attempt: int
+    worker: UUID | None
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job said it is: `share` from 0 to 1, and a word for people."""
+
+    share: float
+    note: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job's row as it was when it was read; for an ended job, the row that history keeps.
+
+    `failures` counts the attempts spent, of which there are `attempts`; `crashes` those whose worker died, `claims` all
+    that were ever started. `started_at` and `worker` are those of the last one. `errors` are the last ten.
+    """
+
+    id: UUID
+    task: str
+    queue: str
+    state: State
+    priority: int
+    failures: int
+    crashes: int
+    claims: int
+    attempts: int
+    run_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    expires_at: datetime | None
+    worker: UUID | None
+    key: str | None
+    tags: tuple[str, ...]
+    waits_for: str | None
+    reason: str | None
+    args: Any
+    result: Any
+    errors: tuple[JobError, ...]
+    progress: Progress | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is in history, for good unless an operator retries it."""
+        return self.ended_at is not None
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> JobRecord:
+        """A row whose columns are the fields of this class, in their order; ids, times and JSON as text, errors too."""
+        stored = dict(zip(COLUMNS, row, strict=True))
+        return cls(
+            **stored
+            | {name: _uuid(stored[name]) for name in ("id", "worker")}
+            | {name: _moment(stored[name]) for name in _MOMENTS}
+            | {name: _json(stored[name]) for name in ("args", "result")}
+            | {
+                "tags": tuple(stored["tags"] or ()),
+                "errors": tuple(map(_error, _json(stored["errors"]) or ())),
+                "progress": _progress(_json(stored["progress"])),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it: ids and times are strings."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+_MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at")
+COLUMNS: Final = tuple(field.name for field in fields(JobRecord))
+"""What a statement must select, in this order, for `JobRecord.read`: JSON cast to text, errors as one array of it."""
+
+
+def _error(stored: dict[str, Any]) -> JobError:
+    return JobError(
+        type=stored["type"],
+        message=stored["message"],
+        traceback=stored.get("traceback", ""),
+        attempt=stored["attempt"],
+        worker=_uuid(stored["worker"]),
+        started_at=_moment(stored["started_at"]),
+        ended_at=_moment(stored["ended_at"]),
+    )
+
+
+def _progress(stored: dict[str, Any] | None) -> Progress | None:
+    return None if stored is None else Progress(stored["share"], stored["note"], _known(stored["at"]))
+
+
+def _uuid(text: str | None) -> UUID | None:
+    return None if text is None else UUID(text)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else _known(text)
+
+
+def _known(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):  # PostgreSQL's years go on after ours, and then there is infinity
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _json(text: str | None) -> Any:  # noqa: ANN401  whatever is stored
+    """The value of a text; the text itself where Python cannot hold it, as a number of 5,000 digits from SQL."""
+    try:
+        return None if text is None else from_json(text)
+    except ValueError:
+        return text
+
+
+def _plain(value: object) -> object:
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case JobError() | Progress():
+            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        case tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return value

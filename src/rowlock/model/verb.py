@@ -1,0 +1,67 @@
+"""What operators do to jobs: each verb, the jobs it looks at and those it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from rowlock.errors import InvalidOption
+from rowlock.model.filter import STATES, Filter
+from rowlock.model.names import shown
+from rowlock.model.record import State
+
+VerbName = Literal["retry", "cancel", "delete", "move", "reprioritise", "run_next"]
+
+LIVE: Final[frozenset[State]] = frozenset({"waiting", "ready", "running"})
+ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb: the states it `changes`, and those it `looks` at when the filter names none.
+
+    What it looks at and does not change is passed over, and counted.
+    """
+
+    name: VerbName
+    changes: frozenset[State]
+    looks: frozenset[State]
+
+    def states(self, asked: Filter) -> frozenset[State]:
+        """The states to look at for this filter; InvalidOption if it names none that the verb can change."""
+        if asked.states is None:
+            return self.looks
+        if not asked.states & self.changes:
+            raise InvalidOption(
+                f"{self.name} is for jobs that are {_listed(self.changes)}, and this filter asks for those that are "
+                f"{_listed(asked.states)}; {_ADVICE.get(self.name, 'change its state=')}"
+            )
+        return asked.states & (self.changes | self.looks)
+
+
+_ADVICE: Final = {
+    "retry": "to run a live job at once, use run_next",
+    "cancel": "to be rid of an ended job, use delete",
+    "run_next": "to run an ended job again, use retry",
+}
+
+VERBS: Final[dict[VerbName, Verb]] = {
+    "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"})),
+    "cancel": Verb("cancel", changes=LIVE - {"running"}, looks=LIVE),
+    "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES)),
+    "move": Verb("move", changes=LIVE - {"running"}, looks=LIVE),
+    "reprioritise": Verb("reprioritise", changes=LIVE - {"running"}, looks=LIVE),
+    "run_next": Verb("run_next", changes=frozenset({"ready"}), looks=LIVE),
+}
+
+
+def verb_named(name: str) -> Verb:
+    """The verb of this name."""
+    for verb in VERBS.values():
+        if verb.name == name:
+            return verb
+    raise InvalidOption(f"verb {shown(name)} is none of {', '.join(get_args(VerbName))}")
+
+
+def _listed(states: frozenset[State]) -> str:
+    return " or ".join(state for state in STATES if state in states)
