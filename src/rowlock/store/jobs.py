@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 
 from rowlock.errors import KeyTaken
 from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
+from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Rescued
 from rowlock.store.intervals import instant, interval, later
 from rowlock.store.query import Conversation, Copy, Query, array, first, plain_array
@@ -60,6 +61,26 @@ def enqueue(jobs: Sequence[NewJob]) -> Query[str]:
     )
 
 
+def put(job: NewJob) -> Query[str]:
+    """Insert one job without a key; answers its id, unless it was there before."""
+    return Query(
+        "job_put",
+        {
+            "id": job.id,
+            "queue": job.queue,
+            "task": job.task,
+            "args": job.args,
+            "priority": str(job.priority),
+            "attempts": str(job.attempts),
+            "run_at": None if job.run_at is None else instant(job.run_at),
+            "delay": None if job.delay is None else interval(job.delay),
+            "lifetime": None if job.lifetime is None else interval(job.lifetime),
+            "tags": None if job.tags is None else array(job.tags),
+        },
+        first,
+    )
+
+
 def takes_several_statements(jobs: Sequence[NewJob]) -> bool:
     """Whether `enqueue_all` needs a transaction to insert all of these or none."""
     return len(jobs) >= LOAD_FROM or (len(jobs) > 1 and any(job.key is not None for job in jobs))
@@ -74,6 +95,9 @@ def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation
     existing: dict[str, Existing] = {}
     if len(jobs) >= LOAD_FROM and not resend and all(job.key is None for job in jobs):
         yield from _load(jobs)
+        return existing
+    if len(jobs) == 1 and not resend and jobs[0].key is None:
+        yield put(jobs[0])
         return existing
     # By key, so that two callers take shared keys in the same order; jobs without one need no order.
     for chunk in chunks(sorted(jobs, key=lambda job: job.key or "")):
@@ -157,6 +181,11 @@ def claim(*, lanes: Sequence[Lane], limit: int, worker: str) -> Query[Claimed]:
         },
         _claimed,
     )
+
+
+def lanes() -> Query[Lane]:
+    """The lanes that hold a due job, in the order of their first jobs."""
+    return Query("lane_list", {}, lambda row: Lane(*row))
 
 
 def take_up(*, queues: Iterable[str], tasks: Iterable[str], limit: int, worker: str) -> Query[Claimed]:
@@ -249,6 +278,32 @@ def held(attempts: Iterable[Claimed]) -> Query[str]:
         {"ids": plain_array([job.id for job in jobs]), "tokens": plain_array([job.token for job in jobs])},
         first,
     )
+
+
+def progress(said: Sequence[tuple[Claimed, float, str | None]]) -> Query[str]:
+    """Write down how far attempts say they are; answers the tokens that were accepted."""
+    rows = sorted(((job.id, job.token, repr(share), note) for job, share, note in said), key=itemgetter(0, 1))
+    ids, tokens, shares, notes = zip(*rows, strict=True)
+    return Query(
+        "job_progress",
+        {
+            "ids": plain_array(ids),
+            "tokens": plain_array(tokens),
+            "shares": plain_array(shares),
+            "notes": array(notes),
+        },
+        first,
+    )
+
+
+def show(job_id: str) -> Query[JobRecord]:
+    """One job as it is now, live or ended."""
+    return Query("job_show", {"id": job_id}, JobRecord.read)
+
+
+def live() -> Query[JobRecord]:
+    """Every job that has not ended, in the order in which they were made."""
+    return Query("job_live", {}, JobRecord.read)
 
 
 def rescue(*, limit: int, crashes: int, keep: timedelta, lost: bool, actor: str) -> Query[Rescued]:

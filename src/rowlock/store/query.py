@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -18,6 +18,7 @@ DEFAULT_SCHEMA = "rowlock"
 # `:name`, but not the second half of `::type`.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_COPY = re.compile(r"\s*copy rowlock\.(?P<table>\w+) \((?P<columns>[\w, ]+)\) from stdin;\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,60 @@ class Copy:
     blocks: Iterable[str]
 
 
+# What is said to PostgreSQL in one go.
+Said = Query[Any] | Copy
+
 # Several statements with a decision between them, written once for every kind of connection: a generator that yields
-# queries, is sent their rows, and returns its answer.
-Conversation = Generator[Query[Any] | Copy, list[Any], T]
+# queries, is sent their rows, and returns its answer. What goes wrong with a query is raised where it was yielded.
+Conversation = Generator[Said, list[Any], T]
+
+
+def alone(query: Query[T]) -> Conversation[list[T]]:
+    """A conversation of one query: its rows."""
+    return (yield query)
+
+
+class Numbered(NamedTuple):
+    """A statement whose parameters have numbers, and their names in that order."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+class Target(NamedTuple):
+    """Where a COPY goes."""
+
+    table: str
+    columns: tuple[str, ...]
 
 
 @cache
 def statement(name: str, schema: str) -> str:
     """The text of `sql/NAME.sql` for psycopg: the schema's name in place, no comments, `:name` as a text parameter."""
-    text = (resources.files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-    return _PARAMETER.sub(r"%(\1)s::text", in_schema(_COMMENT.sub("", text), schema).replace("%", "%%"))
+    return _PARAMETER.sub(r"%(\1)s::text", in_schema(_bare(name), schema).replace("%", "%%"))
+
+
+@cache
+def numbered(name: str, schema: str) -> Numbered:
+    """The same for asyncpg, where a parameter is `$1`."""
+    numbers: dict[str, int] = {}
+    text = _PARAMETER.sub(
+        lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}::text", in_schema(_bare(name), schema)
+    )
+    return Numbered(text, tuple(numbers))
+
+
+@cache
+def target(name: str) -> Target:
+    """The table and the columns of a COPY, for asyncpg, which writes that statement itself."""
+    found = _COPY.fullmatch(_bare(name))
+    if found is None:
+        raise ValueError(f"{name}.sql is not of the form `copy rowlock.TABLE (COLUMNS) from stdin;`")
+    return Target(found["table"], tuple(found["columns"].split(", ")))
+
+
+def _bare(name: str) -> str:
+    return _COMMENT.sub("", (resources.files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def in_schema(sql: str, schema: str) -> str:

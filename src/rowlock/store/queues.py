@@ -39,6 +39,11 @@ def channels(queues: Iterable[str]) -> Query[str]:
     return Query("queue_channels", {"queues": array(queues)}, first)
 
 
+def blocked(tasks: Iterable[str]) -> Query[str]:
+    """The queues with jobs that wait for the code of these tasks."""
+    return Query("queue_blocked", {"tasks": array(tasks)}, first)
+
+
 def _settings(row: Row) -> QueueSettings:
     name, *keeps = row
     return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from rowlock.store.query import Query, Row, first, in_schema
+from rowlock.store.query import Conversation, Query, Row, first, in_schema, qualified
 
 _COMPATIBLE = re.compile(r"^-- compatible: (\d+)$", re.MULTILINE)
 
@@ -53,6 +53,9 @@ class Partitioned:
 
 PARTITIONED = (Partitioned("history", 1), Partitioned("events", 7))
 
+LONGEST_RETENTION = timedelta(days=30)
+_MARGIN = timedelta(days=7)
+
 
 @cache
 def migrations() -> tuple[Migration, ...]:
@@ -82,6 +85,16 @@ def version() -> Query[tuple[int, int]]:
     return Query("schema_version", {}, lambda row: (row[0], row[1]))
 
 
+def look(schema: str) -> Query[bool]:
+    """Whether the schema is there."""
+    return Query("schema_look", {"table": qualified(schema, "jobs")}, first)
+
+
+def now() -> Query[datetime]:
+    """The database's time."""
+    return Query("schema_now", {}, lambda row: datetime.fromisoformat(row[0]))
+
+
 def today() -> Query[date]:
     """The database's date."""
     return Query("schema_today", {}, lambda row: date.fromisoformat(row[0]))
@@ -100,3 +113,33 @@ def partitions(partitioned: Partitioned) -> Query[Partition]:
 def longest_retention() -> Query[int]:
     """The longest retention that any queue's settings ask for, in days."""
     return Query("retention_longest", {}, first)
+
+
+def partition(table: str, part: str, *, first_day: date, after: date) -> Query[None]:
+    """Make one part of a table, from a day until before another."""
+    return Query("partition_make", {"table": table, "part": part, "first": str(first_day), "after": str(after)}, first)
+
+
+def partition_lock() -> Query[None]:
+    """Wait until no other session is making partitions."""
+    return Query("partition_lock", {}, first)
+
+
+def make_partitions(*, longest: timedelta = LONGEST_RETENTION) -> Conversation[None]:
+    """Make every missing partition from today until a week past the longest retention."""
+    asked: int = max((yield longest_retention()), default=0)
+    today_: date = (yield today())[0]
+    for partitioned in PARTITIONED:
+        yield from make_parts(partitioned, start=today_, end=today_ + max(longest, timedelta(days=asked)) + _MARGIN)
+
+
+def make_parts(partitioned: Partitioned, *, start: date, end: date) -> Conversation[None]:
+    """Make the missing parts of a table between two days; the lock is taken only where there is something to make."""
+    wanted = partitioned.parts(start=start, end=end)
+    if {part.name for part in (yield partitions(partitioned))} >= {name for name, _, _ in wanted}:
+        return
+    yield partition_lock()
+    there = {part.name for part in (yield partitions(partitioned))}
+    for name, first_day, after in wanted:
+        if name not in there:
+            yield partition(partitioned.table, name, first_day=first_day, after=after)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
-from rowlock.store.query import Query, plain_array
+from pydantic_core import from_json
+
+from rowlock.model.answer import Event
+from rowlock.model.ids import NIL
+from rowlock.store.intervals import instant
+from rowlock.store.query import Query, Row, plain_array
 
 
 class Place(NamedTuple):
@@ -23,7 +30,10 @@ class Place(NamedTuple):
 
 
 class WorkerNow(NamedTuple):
-    """A worker on the books. `lease` is the number of seconds that are left of its lease; below 0 it has run out."""
+    """A worker on the books. `lease` is the number of seconds that are left of its lease; below 0 it has run out.
+
+    Its claims are those that found jobs, in the last minute in which there were any, and how many seconds they took.
+    """
 
     id: str
     host: str
@@ -31,16 +41,13 @@ class WorkerNow(NamedTuple):
     slots: int
     held: int
     lease: float
-
-
-class Event(NamedTuple):
-    """Something that an operator or upkeep did: to a job, on behalf of a worker."""
-
-    id: str
-    kind: str
-    job: str | None
-    actor: str
-    worker: str | None
+    queues: list[str]
+    started_at: str
+    version: str
+    claims: int
+    claimed: int
+    claim_seconds: float
+    claim_slowest: float
 
 
 def places(ids: Iterable[str]) -> Query[Place]:
@@ -53,6 +60,22 @@ def workers() -> Query[WorkerNow]:
     return Query("worker_list", {}, WorkerNow._make)
 
 
-def latest_events(limit: int) -> Query[Event]:
-    """The latest events, newest first."""
-    return Query("event_list", {"limit": str(limit)}, Event._make)
+def events(*, limit: int, job: str | None = None, before: Event | None = None) -> Query[Event]:
+    """The latest events, newest first, of one job or of all; those before `before`."""
+    return Query(
+        "event_list",
+        {
+            "limit": str(limit),
+            "job": job,
+            "before_at": "infinity" if before is None else instant(before.at),
+            "before_id": NIL if before is None else str(before.id),
+        },
+        _event,
+    )
+
+
+def _event(row: Row) -> Event:
+    event_id, at, kind, job, actor, details = row
+    return Event(
+        UUID(event_id), datetime.fromisoformat(at), kind, None if job is None else UUID(job), actor, from_json(details)
+    )

@@ -19,8 +19,8 @@ def register(
     tasks: Iterable[str],
     version: str,
     lease: timedelta,
-) -> Query[None]:
-    """Enter a worker process, under a lease."""
+) -> Query[float]:
+    """Enter a worker process, under a lease; answers the database's time in seconds since 1970."""
     return Query(
         "worker_register",
         {
@@ -33,7 +33,7 @@ def register(
             "version": version,
             "lease": interval(lease),
         },
-        _nothing,
+        first,
     )
 
 

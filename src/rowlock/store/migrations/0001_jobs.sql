@@ -34,6 +34,7 @@ create function rowlock.uuid7() returns uuid
             52, 1), 53, 1), 'hex')::uuid
     $$;
 
+-- Live jobs: waiting, ready or running. One that ends leaves for history in the statement that settles it.
 create table rowlock.jobs (
     id          uuid primary key,
     queue       text not null check (octet_length(queue) between 1 and 200),
@@ -70,7 +71,22 @@ create table rowlock.jobs (
 create index jobs_ready on rowlock.jobs (queue, priority, run_at, id) where state = 'ready';
 -- What a worker holds: rescue and reconciliation.
 create index jobs_running on rowlock.jobs (worker) where state = 'running';
-create index jobs_waiting on rowlock.jobs (waits_for, task) where state = 'waiting';
+-- The queue is there to be counted by: then that reads no job.
+create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
+
+-- Make one part of a table that is kept by the day: created standalone, then attached, because CREATE … PARTITION OF waits
+-- for readers and blocks settles.
+create function rowlock.add_partition(partitioned text, part text, first date, after date) returns void
+    language plpgsql volatile
+    as $$
+    begin
+        execute format('create table rowlock.%I (like rowlock.%I including all)', part, partitioned);
+        execute format(
+            'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
+            partitioned, part, first, after
+        );
+    end
+    $$;
 
 -- The last ten errors with a new one, if there is a new one.
 create function rowlock.add_error(errors json[], failure text, attempt integer, worker uuid, started_at timestamptz)
@@ -83,6 +99,7 @@ create function rowlock.add_error(errors json[], failure text, attempt integer, 
         ))::json)[greatest(1, coalesce(cardinality(errors), 0) - 8):]
     end;
 
+-- Ended jobs, partitioned by the day on which they expire.
 create table rowlock.history (
     id          uuid not null,
     queue       text not null,
@@ -150,8 +167,31 @@ create table rowlock.workers (
     version     text not null,
     started_at  timestamptz not null,
     lease       timestamptz not null,           -- holds what it claimed until then
-    stopping    boolean not null default false
+    stopping    boolean not null default false,
+    -- Claims that found jobs, in the last minute in which there were any: how many, their jobs, their seconds.
+    claims          integer not null default 0,
+    claimed         integer not null default 0,
+    claim_seconds   float8 not null default 0,
+    claim_slowest   float8 not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
+
+-- What a worker did in a minute, by queue and task: rates and durations are read from here, kept for a day.
+-- Rows are written a few times while their minute lasts, each time whole, so that a repeated write counts nothing twice.
+create table rowlock.minutes (
+    minute      timestamptz not null,
+    worker      uuid not null,
+    queue       text not null,
+    task        text not null,
+    claimed     integer not null,
+    succeeded   integer not null,
+    failed      integer not null,
+    cancelled   integer not null,
+    retried     integer not null,
+    seconds     float8 not null,                -- of the attempts that returned or raised, all together
+    slowest     float8 not null,
+    durations   integer[] not null,             -- how many in each bucket, from the first that has any: '[7:9]={3,0,1}'
+    primary key (minute, worker, queue, task)
+) with (fillfactor = 70);
 
 -- Workers with free slots and nothing to do: an enqueue notifies only if it finds one here. A transaction that notifies
 -- holds a global lock until its commit is on disk: 3.2k instead of 12.5k enqueues a second from 32 producers.
@@ -236,3 +276,5 @@ create table rowlock.events (
 ) partition by range (expires_on);
 create index events_job on rowlock.events (job) where job is not null;
 create index events_at on rowlock.events (at, id);
+-- To count: an operator's verb may write a million events in between.
+create index events_rescue on rowlock.events (at) where kind in ('rescued', 'poisoned');

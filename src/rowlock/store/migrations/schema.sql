@@ -12,6 +12,7 @@ create table rowlock.events (
 ) partition by RANGE (expires_on);
 CREATE INDEX events_at ON ONLY rowlock.events USING btree (at, id);
 CREATE INDEX events_job ON ONLY rowlock.events USING btree (job) WHERE (job IS NOT NULL);
+CREATE INDEX events_rescue ON ONLY rowlock.events USING btree (at) WHERE (kind = ANY (ARRAY['rescued'::text, 'poisoned'::text]));
 
 create table rowlock.history (
     id uuid not null,
@@ -77,7 +78,7 @@ create table rowlock.jobs (
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
-CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task) WHERE (state = 'waiting'::text);
+CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
 
 create table rowlock.keys (
     key text not null,
@@ -94,6 +95,22 @@ create table rowlock.migrations (
     applied_at timestamp with time zone not null default now(),
     constraint migrations_pkey PRIMARY KEY (version)
 );
+
+create table rowlock.minutes (
+    minute timestamp with time zone not null,
+    worker uuid not null,
+    queue text not null,
+    task text not null,
+    claimed integer not null,
+    succeeded integer not null,
+    failed integer not null,
+    cancelled integer not null,
+    retried integer not null,
+    seconds double precision not null,
+    slowest double precision not null,
+    durations integer[] not null,
+    constraint minutes_pkey PRIMARY KEY (minute, worker, queue, task)
+) with (fillfactor=70);
 
 create unlogged table rowlock.parked (
     queue text not null,
@@ -143,6 +160,10 @@ create table rowlock.workers (
     started_at timestamp with time zone not null,
     lease timestamp with time zone not null,
     stopping boolean not null default false,
+    claims integer not null default 0,
+    claimed integer not null default 0,
+    claim_seconds double precision not null default 0,
+    claim_slowest double precision not null default 0,
     constraint workers_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
 
@@ -151,6 +172,19 @@ CREATE OR REPLACE FUNCTION rowlock.add_error(errors json[], failure text, attemp
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN CASE WHEN (failure IS NULL) THEN errors ELSE ((errors || (((failure)::jsonb || jsonb_build_object('attempt', attempt, 'worker', worker, 'started_at', started_at, 'ended_at', rowlock.now())))::json))[GREATEST(1, (COALESCE(cardinality(errors), 0) - 8)):] END;
+
+CREATE OR REPLACE FUNCTION rowlock.add_partition(partitioned text, part text, first date, after date)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+    begin
+        execute format('create table rowlock.%I (like rowlock.%I including all)', part, partitioned);
+        execute format(
+            'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
+            partitioned, part, first, after
+        );
+    end
+    $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.channel(queue text)
  RETURNS text

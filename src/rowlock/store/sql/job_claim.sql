@@ -38,7 +38,7 @@ set state = 'running', token = rowlock.token(), worker = (select id from me), cl
     progress = null
 where id = any(array(select id from picked))
 returning
-    id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
+    id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
     key, tags,
     set_config('synchronous_commit', 'off', true);

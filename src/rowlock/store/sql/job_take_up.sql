@@ -24,6 +24,6 @@ set state = 'running', waits_for = null, reason = null,
     progress = null
 where id = any(array(select id from picked))
 returning
-    id, token, task, args, queue, priority, run_at, failures, crashes, claims, attempts,
+    id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, false as paused, key, tags,
     set_config('synchronous_commit', 'off', true);

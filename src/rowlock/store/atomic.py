@@ -1,0 +1,34 @@
+"""All of a conversation or nothing, on a connection whose transactions are somebody else's."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TypeVar
+
+from rowlock.store.query import Conversation, Query, first
+
+T = TypeVar("T")
+
+
+def all_or_nothing(conversation: Conversation[T], *, inside: bool) -> Conversation[T]:
+    """The same conversation, undone when it fails: to a savepoint inside a transaction, else in one of its own."""
+    begin, undo, end = (_SET, (_UNDO, _RELEASE), _RELEASE) if inside else (_BEGIN, (_ROLLBACK,), _COMMIT)
+    yield begin
+    try:
+        answer = yield from conversation
+    except GeneratorExit:
+        raise  # nobody listens any more
+    except BaseException:
+        with suppress(Exception):  # what failed first is what the caller has to know
+            yield from undo
+        raise
+    yield end
+    return answer
+
+
+_SET: Query[None] = Query("savepoint_set", {}, first)
+_UNDO: Query[None] = Query("savepoint_undo", {}, first)
+_RELEASE: Query[None] = Query("savepoint_release", {}, first)
+_BEGIN: Query[None] = Query("transaction_begin", {}, first)
+_ROLLBACK: Query[None] = Query("transaction_undo", {}, first)
+_COMMIT: Query[None] = Query("transaction_commit", {}, first)

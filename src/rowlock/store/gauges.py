@@ -1,0 +1,107 @@
+"""Statements that count, each up to a bound: ten million jobs must not make an operator's question dear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import product
+from typing import NamedTuple
+
+from pydantic_core import from_json
+
+from rowlock.store.jobs import PRIORITIES
+from rowlock.store.query import Query, Row, array, plain_array
+
+
+class Ready(NamedTuple):
+    """The ready jobs of a queue, and for how many seconds the oldest of those that are due has been so."""
+
+    queue: str
+    runnable: int
+    more_runnable: bool
+    delayed: int
+    more_delayed: bool
+    age: float | None
+
+
+class Running(NamedTuple):
+    """The running jobs of a queue."""
+
+    queue: str
+    jobs: int
+    more: bool
+
+
+class Waiting(NamedTuple):
+    """The jobs of a queue that wait for the same."""
+
+    queue: str
+    waits_for: str
+    jobs: int
+    more: bool
+
+
+class Trouble(NamedTuple):
+    """The jobs of a task that have failed."""
+
+    task: str
+    failed: int
+    more: bool
+
+
+class Happened(NamedTuple):
+    """How many events of a kind there were within the last hour and day."""
+
+    kind: str
+    hour: int
+    day: int
+    more: bool
+
+
+def begin(timeout: timedelta) -> Query[None]:
+    """Make this transaction one that only looks, and for no longer at anything than this."""
+    return Query("survey_begin", {"timeout": str(int(timeout.total_seconds() * 1000))}, _nothing)
+
+
+def ready(most: int) -> Query[Ready]:
+    """The ready jobs of every queue that has any, each lane counted up to `most`."""
+    return Query("lane_count", {"most": str(most)}, Ready._make)
+
+
+def running(most: int) -> Query[Running]:
+    """The running jobs of every queue that has any, `most` in all."""
+    return Query("running_count", {"most": str(most)}, Running._make)
+
+
+def waiting(most: int) -> Query[Waiting]:
+    """The waiting jobs of every queue that has any, those of each task counted up to `most`."""
+    return Query("waiting_count", {"most": str(most)}, Waiting._make)
+
+
+def trouble(most: int) -> Query[Trouble]:
+    """The failed jobs of every task that has any, among the `most` newest that did not succeed."""
+    return Query("trouble_count", {"most": str(most)}, Trouble._make)
+
+
+def rescues(most: int) -> Query[Happened]:
+    """What upkeep had to do for dead workers, `most` events in all."""
+    return Query("rescue_count", {"most": str(most)}, Happened._make)
+
+
+def probe(queues: Iterable[str], *, limit: int) -> Query[Sequence[dict[str, object]]]:
+    """What a claim that looks into these queues from the bottom would do; answers PostgreSQL's explanation."""
+    names, priorities = zip(*product(queues, PRIORITIES), strict=True)
+    return Query(
+        "claim_probe",
+        {"queues": array(names), "priorities": plain_array(map(str, priorities)), "limit": str(limit)},
+        _explained,
+    )
+
+
+def _explained(row: Row) -> Sequence[dict[str, object]]:
+    explained: Sequence[dict[str, object]] = from_json(row[0])
+    return explained
+
+
+def _nothing(_row: Row) -> None:
+    return None

@@ -1,0 +1,65 @@
+"""Statements about pauses."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rowlock.model.pause import Pause
+from rowlock.store.intervals import instant, interval
+from rowlock.store.query import Query, Row, first
+
+Kind = Literal["queue", "task"]
+
+# Jobs that one statement releases.
+CHUNK = 2_000
+
+
+def pause(
+    *, kind: Kind, name: str, until: datetime | None, duration: timedelta | None, actor: str, why: str | None
+) -> Query[Pause]:
+    """Pause a queue or a task, until then or for so long."""
+    return Query(
+        "pause_set",
+        {
+            "kind": kind,
+            "name": name,
+            "until": None if until is None else instant(until),
+            "duration": None if duration is None else interval(duration),
+            "actor": actor,
+            "why": why,
+        },
+        _pause,
+    )
+
+
+def resume(*, kind: Kind, name: str, actor: str, why: str | None) -> Query[str]:
+    """End a pause; answers its name if there was one."""
+    return Query("pause_end", {"kind": kind, "name": name, "actor": actor, "why": why}, first)
+
+
+def listed() -> Query[Pause]:
+    """The pauses that hold now."""
+    return Query("pause_list", {}, _pause)
+
+
+def expire(*, actor: str) -> Query[str | None]:
+    """Remove pauses whose time is over; answers the tasks whose jobs wait for a pause that is no more, and a None."""
+    return Query("pause_expire", {"actor": actor}, first)
+
+
+def release(task: str) -> Query[int]:
+    """Make ready a chunk of the jobs that wait for the end of a task's pause; answers how many."""
+    return Query("job_release", {"task": task, "limit": str(CHUNK)}, first)
+
+
+def _pause(row: Row) -> Pause:
+    kind, name, until, reason, actor, at = row
+    return Pause(
+        queue=name if kind == "queue" else None,
+        task=name if kind == "task" else None,
+        until=None if until is None else datetime.fromisoformat(until),
+        why=reason,
+        by=actor,
+        at=datetime.fromisoformat(at),
+    )

@@ -1,0 +1,242 @@
+"""Looking for jobs: windows of ids, newest first, through live and ended ones alike.
+
+One statement looks at a bounded number of rows, whatever is asked for and whatever is there. Where it ended, the next
+one begins; so a look can be stopped and taken up again, with nothing to remember but an id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from rowlock.model.answer import Page, Preview
+from rowlock.model.filter import STATES, Filter
+from rowlock.model.ids import NIL, TOP
+from rowlock.model.record import JobRecord, State
+from rowlock.model.verb import ENDED, LIVE, Verb
+from rowlock.store.intervals import instant
+from rowlock.store.query import Conversation, Query, Row, plain_array
+
+# Jobs that one statement looks at, and that one transaction of a verb locks at most.
+WINDOW = 2_000
+# Ids are made by enqueuers' clocks, created_at by the database's: so far they may differ.
+_SKEW = timedelta(days=1)
+_SAMPLES = 5
+_MOST_COUNTED = 10_000
+
+
+class Found(NamedTuple):
+    """A job that matches; its record, if it was wanted whole; the day on which it expires, if it has ended."""
+
+    id: str
+    task: str
+    state: State
+    expires_on: date | None
+    record: JobRecord | None
+
+
+class Window(NamedTuple):
+    """What a look found, newest first, and the id at which it ended; None when there is nothing more to look at."""
+
+    found: list[Found]
+    edge: UUID | None
+
+
+class Seen(NamedTuple):
+    """A row of a look: how many jobs it looked at, the last id, the newest creation, and one that matches or none."""
+
+    looked: int
+    edge: str | None
+    newest: datetime | None
+    found: Found | None
+
+
+def page(asked: Filter, *, limit: int, before: UUID | None) -> Conversation[Page]:
+    """A page of records; one more is looked for, to know whether there is a next page."""
+    records = yield from _newest(asked, states=asked.states or frozenset(STATES), limit=limit + 1, before=before)
+    return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else None)
+
+
+def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
+    """What a verb would do."""
+    states = verb.states(asked)
+    samples = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES)
+    found: list[Found] = []
+    before: UUID | None = None
+    while len(found) <= _MOST_COUNTED:
+        window = yield from look(asked, states=states, before=before, limit=WINDOW, whole=False)
+        found += window.found
+        before = window.edge
+        if before is None:
+            break
+    counted = found[:_MOST_COUNTED]
+    changes = [row for row in counted if row.state in verb.changes]
+    return Preview(
+        verb=verb.name,
+        count=len(changes),
+        passed_over=len(counted) - len(changes),
+        capped=len(found) > _MOST_COUNTED,
+        tasks=dict(Counter(row.task for row in changes).most_common()),
+        states=dict(Counter(row.state for row in changes).most_common()),
+        samples=tuple(samples),
+    )
+
+
+def _newest(
+    asked: Filter, *, states: frozenset[State], limit: int, before: UUID | None = None
+) -> Conversation[list[JobRecord]]:
+    """So many records, however many windows it takes to find them."""
+    records: list[JobRecord] = []
+    while True:
+        window = yield from look(asked, states=states, before=before, limit=limit - len(records), whole=True)
+        records += [row.record for row in window.found if row.record is not None]
+        before = window.edge
+        if before is None or len(records) == limit:
+            return records
+
+
+def look(
+    asked: Filter, *, states: frozenset[State], before: UUID | None, limit: int, whole: bool
+) -> Conversation[Window]:
+    """Look at the next window: at most `limit` jobs in these states that match.
+
+    Live jobs come first: one that ends in between is then seen twice, and not missed.
+    """
+    start = TOP if before is None else str(before)
+    ids, rest = _next_ids(asked, start)
+    edge = ids[-1] if ids and rest else None
+    seen: list[Seen] = []
+    found: dict[str, Found] = {}
+    for wanted, build in ((states & LIVE, live), (states & ENDED, ended)):
+        if not wanted or ids == []:
+            continue
+        rows = yield build(asked, states=wanted, before=start, down_to=edge or NIL, ids=ids, limit=limit, whole=whole)
+        matching = [row.found for row in rows if row.found is not None]
+        found |= {row.id: row for row in matching}
+        edge = max(filter(None, (edge, _edge(rows, matching, limit=limit, by_ids=ids is not None))), default=None)
+        seen += rows[:1]
+    newest_first = sorted((row for row in found.values() if edge is None or row.id >= edge), key=_id, reverse=True)
+    if len(newest_first) > limit:
+        newest_first = newest_first[:limit]
+        edge = newest_first[-1].id
+    if edge is None or _all_too_old(asked, seen):
+        return Window(newest_first, None)
+    return Window(newest_first, UUID(edge))
+
+
+def _next_ids(asked: Filter, before: str) -> tuple[list[str] | None, bool]:
+    """The next ids to look at, if the filter names ids, and whether there are more."""
+    if asked.ids is None:
+        return None, False
+    left = [text for text in map(str, asked.ids) if text < before]
+    return left[:WINDOW], len(left) > WINDOW
+
+
+def _edge(rows: list[Seen], matching: list[Found], *, limit: int, by_ids: bool) -> str | None:
+    """Where this look ended: at the last job answered, or at the last one looked at; None if there were no more."""
+    if len(matching) == limit:
+        return matching[-1].id
+    return rows[0].edge if rows[0].looked == WINDOW and not by_ids else None
+
+
+def _all_too_old(asked: Filter, seen: Iterable[Seen]) -> bool:
+    """Whether all that was looked at is older than asked for, by so much that what is below must be older still."""
+    since = asked.since
+    return since is not None and all(row.newest is None or row.newest < since - _SKEW for row in seen)
+
+
+def _id(row: Found) -> str:
+    return row.id
+
+
+def live(
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    before: str,
+    down_to: str,  # noqa: ARG001  both are called alike
+    ids: list[str] | None,
+    limit: int,
+    whole: bool,
+) -> Query[Seen]:
+    """Look at live jobs, as far as a window goes."""
+    return Query(
+        "job_scan",
+        {
+            "queue": asked.queue,
+            "task": asked.task,
+            "tag": asked.tag,
+            "key": asked.key,
+            "args": asked.args_json,
+            "since": _moment(asked.since),
+            "until": _moment(asked.until),
+            "error": _error(asked),
+            "reason": asked.reason,
+            "ids": None if ids is None else plain_array(ids),
+            "states": plain_array(states),
+            "before": before,
+            "window": str(WINDOW),
+            "limit": str(limit),
+            "whole": str(whole),
+        },
+        _seen_whole if whole else _seen,
+    )
+
+
+def ended(
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    before: str,
+    down_to: str,
+    ids: list[str] | None,
+    limit: int,
+    whole: bool,
+) -> Query[Seen]:
+    """Look at ended jobs, as far as a window goes and no further than `down_to`."""
+    return Query(
+        "history_scan",
+        {
+            "queue": asked.queue,
+            "task": asked.task,
+            "tag": asked.tag,
+            "key": asked.key,
+            "args": asked.args_json,
+            "since": _moment(asked.since),
+            "until": _moment(asked.until),
+            "error": _error(asked),
+            "reason": asked.reason,
+            "ids": None if ids is None else plain_array(ids),
+            "states": plain_array(states),
+            "before": before,
+            "window": str(WINDOW),
+            "limit": str(limit),
+            "whole": str(whole),
+            "down_to": down_to,
+            "trouble": str("succeeded" not in states),
+        },
+        _seen_whole if whole else _seen,
+    )
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else instant(moment)
+
+
+def _error(asked: Filter) -> str | None:
+    """The type of an error as it is stored: Python's own have no module."""
+    return None if asked.error is None else asked.error.removeprefix("builtins.")
+
+
+def _seen(row: Row) -> Seen:
+    looked, edge, newest, expires_on, job_id, task, _queue, state, *_ = row
+    found = None if job_id is None else Found(job_id, task, state, expires_on, None)
+    return Seen(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
+
+
+def _seen_whole(row: Row) -> Seen:
+    seen = _seen(row)
+    return seen if seen.found is None else seen._replace(found=seen.found._replace(record=JobRecord.read(row[4:])))

@@ -1,0 +1,77 @@
+-- Look at the next :window ended jobs below :before, newest first: answers those that match, and how far this look went.
+-- As job_scan; and no further down than :down_to, which is how far the look at live jobs went.
+-- With :trouble nothing that succeeded is wanted, and the window is taken from an index of the others: a handful of failures
+-- among millions that went well is one look.
+with seen as materialized (
+    (
+        select ended.*
+        from rowlock.history as ended
+        where :ids::uuid[] is null
+            and not :trouble::boolean
+            and ended.id < :before::uuid
+            and ended.id >= :down_to::uuid
+        order by ended.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select ended.*
+        from rowlock.history as ended
+        where :ids::uuid[] is null
+            and :trouble::boolean
+            and ended.state <> 'succeeded'
+            and ended.id < :before::uuid
+            and ended.id >= :down_to::uuid
+        order by ended.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select ended.*
+        from unnest(:ids::uuid[]) as asked (id)
+        cross join lateral (select * from rowlock.history as ended where ended.id = asked.id limit 1) as ended
+    )
+),
+found as materialized (
+    select *
+    from seen
+    where state = any(:states::text[])
+        and (:queue is null or queue = :queue)
+        and (:task is null or task = :task)
+        and (:tag is null or :tag = any(tags))
+        and (:key is null or key = :key)
+        and (:reason is null or reason = :reason)
+        and (:since::timestamptz is null or created_at >= :since::timestamptz)
+        and (:until::timestamptz is null or created_at < :until::timestamptz)
+        and (
+            :error is null
+            or errors[cardinality(errors)] ->> 'type' = :error
+            or right(errors[cardinality(errors)] ->> 'type', length(:error) + 1) = '.' || :error
+        )
+        and (
+            :args::jsonb is null
+            or not exists (
+                select from jsonb_each(:args::jsonb) as asked
+                where (args -> asked.key)::jsonb is distinct from asked.value
+            )
+        )
+    order by id desc
+    limit :limit::integer
+)
+select
+    went.looked, went.edge, went.newest, found.expires_on,
+    found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
+    found.attempts, found.run_at, found.created_at, found.started_at, found.ended_at, null::timestamptz as expires_at,
+    found.worker, found.key, found.tags, null as waits_for, found.reason,
+    case when :whole::boolean then found.args::text end as args,
+    null::text as result,
+    case when :whole::boolean then array_to_json(found.errors)::text end as errors,
+    found.progress::text
+from (
+    select
+        (select count(*) from seen) as looked,
+        (select seen.id from seen order by seen.id limit 1) as edge,
+        (select max(seen.created_at) from seen) as newest
+) as went
+left join found on true
+order by found.id desc;

@@ -1,0 +1,52 @@
+-- Put ended jobs back among the live ones: ready now, under their old ids, with all their attempts before them.
+-- Decides by the rows it locks. A key is taken again; a job whose key is held stays where it is. Keys are taken in the order
+-- in which enqueue takes them, so that the two cannot deadlock; of two jobs with one key the newer gets it.
+-- Only the partitions between two days are opened.
+with mine as materialized (
+    select ended.*
+    from rowlock.history as ended
+    where ended.id = any(:ids::uuid[])
+        and ended.state = any(:states::text[])
+        and ended.expires_on between :first_day::date and :last_day::date
+    order by ended.id
+    for update skip locked
+),
+taken as (
+    insert into rowlock.keys (key, task, job)
+    select key, task, id from mine where key is not null order by convert_to(key, 'utf8'), id desc
+    on conflict (key) do nothing
+    returning job
+),
+back as (
+    insert into rowlock.jobs (
+        id, queue, task, priority, claims, attempts, run_at, created_at, started_at, worker, args, key, tags, errors
+    )
+    select
+        id, queue, task, priority, claims, attempts, rowlock.now(), created_at, started_at, worker, args, key, tags, errors
+    from mine
+    where key is null or id = any(array(select job from taken))
+    on conflict (id) do nothing
+    returning id, queue
+),
+gone as (
+    delete from rowlock.history
+    where id = any(array(select id from back)) and expires_on between :first_day::date and :last_day::date
+),
+logged as (
+    insert into rowlock.events (kind, job, actor, details)
+    select
+        'retried', id, :actor,
+        json_strip_nulls(json_build_object(
+            'task', task, 'queue', queue, 'why', :why, 'state', state, 'reason', reason, 'failures', failures
+        ))
+    from mine
+    where id = any(array(select id from back))
+)
+select
+    count(*)::integer as changed,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        from rowlock.parked
+        where parked.queue = any(array(select queue from back))
+    ) as woken
+from back;

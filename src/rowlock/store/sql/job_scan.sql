@@ -1,0 +1,62 @@
+-- Look at the next :window live jobs below :before, newest first: answers those that match, and how far this look went.
+-- The window is taken before anything is compared, so that the work is bounded whatever the filter: ten million jobs that do
+-- not match are 5,000 short statements. Or, with :ids, it is these. Ids are UUIDv7: their order is that of creation.
+-- Where nothing matches there is still one row, for how far it went. What is long is read only if it is wanted (:whole).
+with seen as materialized (
+    (
+        select job.*
+        from rowlock.jobs as job
+        where :ids::uuid[] is null and job.id < :before::uuid
+        order by job.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select job.*
+        from unnest(:ids::uuid[]) as asked (id)
+        cross join lateral (select * from rowlock.jobs as job where job.id = asked.id limit 1) as job
+    )
+),
+found as materialized (
+    select *
+    from seen
+    where state = any(:states::text[])
+        and (:queue is null or queue = :queue)
+        and (:task is null or task = :task)
+        and (:tag is null or :tag = any(tags))
+        and (:key is null or key = :key)
+        and (:reason is null or reason = :reason)
+        and (:since::timestamptz is null or created_at >= :since::timestamptz)
+        and (:until::timestamptz is null or created_at < :until::timestamptz)
+        and (
+            :error is null
+            or errors[cardinality(errors)] ->> 'type' = :error
+            or right(errors[cardinality(errors)] ->> 'type', length(:error) + 1) = '.' || :error
+        )
+        and (
+            :args::jsonb is null
+            or not exists (
+                select from jsonb_each(:args::jsonb) as asked
+                where (args -> asked.key)::jsonb is distinct from asked.value
+            )
+        )
+    order by id desc
+    limit :limit::integer
+)
+select
+    went.looked, went.edge, went.newest, null::date as expires_on,
+    found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
+    found.attempts, found.run_at, found.created_at, found.started_at, null::timestamptz as ended_at, found.expires_at,
+    found.worker, found.key, found.tags, found.waits_for, found.reason,
+    case when :whole::boolean then found.args::text end as args,
+    null::text as result,
+    case when :whole::boolean then array_to_json(found.errors)::text end as errors,
+    found.progress::text
+from (
+    select
+        (select count(*) from seen) as looked,
+        (select seen.id from seen order by seen.id limit 1) as edge,
+        (select max(seen.created_at) from seen) as newest
+) as went
+left join found on true
+order by found.id desc;

@@ -1,0 +1,21 @@
+-- One job as it is now: from jobs while it lives, else from history. One statement, so a settle in between is seen or not.
+-- History is looked into only for what is not live: it has a partition for each day of the longest retention.
+with live as materialized (
+    select
+        id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
+        null::timestamptz as ended_at, expires_at, worker, key, tags, waits_for, reason, args::text,
+        null::text as result, array_to_json(errors)::text as errors, progress::text
+    from rowlock.jobs
+    where id = :id::uuid
+),
+past as (
+    select
+        id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
+        ended_at, null::timestamptz as expires_at, worker, key, tags, null as waits_for, reason, args::text,
+        result::text, array_to_json(errors)::text as errors, progress::text
+    from rowlock.history
+    where id = :id::uuid and not exists (select from live)
+)
+select * from live
+union all
+select * from past;

@@ -1,0 +1,17 @@
+-- End the pause of a queue or a task, if there is one. Workers parked on the queue are told to look, also below their floors.
+-- The jobs of a task that were set aside are released by statements of their own (job_release), a chunk at a time.
+with gone as (
+    delete from rowlock.pauses where kind = :kind and name = :name returning kind, name
+),
+logged as (
+    insert into rowlock.events (kind, actor, details)
+    select 'resumed', :actor, json_strip_nulls(json_build_object(kind, name, 'why', :why)) from gone
+)
+select
+    name,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        from rowlock.parked
+        where parked.queue = :name and :kind = 'queue' and exists (select from gone)
+    ) as woken
+from gone;

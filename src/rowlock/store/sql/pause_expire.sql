@@ -1,0 +1,44 @@
+-- Remove pauses whose time is over; answers the tasks whose jobs wait for a pause that is no more.
+-- These are the tasks of such pauses, and those of jobs that were set aside while somebody resumed their task: their worker
+-- had claimed them before, and put them aside after, what was waiting had been released.
+with recursive gone as (
+    delete from rowlock.pauses where until <= rowlock.now() returning kind, name, until
+),
+logged as (
+    insert into rowlock.events (kind, actor, details)
+    select 'resumed', :actor, json_build_object(kind, name, 'why', 'its time was over', 'until', until) from gone
+),
+-- A look from task to task in the index: it costs the tasks that wait, not their jobs.
+aside (task) as (
+    (
+        select job.task
+        from rowlock.jobs as job
+        where job.state = 'waiting' and job.waits_for = 'pause'
+        order by job.task
+        limit 1
+    )
+    union all
+    select (
+        select job.task
+        from rowlock.jobs as job
+        where job.state = 'waiting' and job.waits_for = 'pause' and job.task > aside.task
+        order by job.task
+        limit 1
+    )
+    from aside
+    where aside.task is not null
+),
+woken as (
+    select count(pg_notify(rowlock.channel(parked.queue), 'below')) as count
+    from rowlock.parked
+    where parked.queue = any(array(select name from gone where kind = 'queue'))
+)
+select aside.task, (select count from woken) as woken
+from aside
+where aside.task is not null
+    and not exists (
+        select from rowlock.pauses as pause
+        where pause.kind = 'task' and pause.name = aside.task and coalesce(pause.until > rowlock.now(), true)
+    )
+union all
+select null, (select count from woken);

@@ -1,0 +1,2 @@
+-- End the part that a savepoint began.
+release savepoint rowlock;

@@ -1,0 +1,2 @@
+-- Undo what was done since the savepoint.
+rollback to savepoint rowlock;

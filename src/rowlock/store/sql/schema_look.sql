@@ -1,0 +1,2 @@
+-- Whether a table is there.
+select to_regclass(:table) is not null;

@@ -1,0 +1,2 @@
+-- Begin a transaction where none is open.
+begin;

@@ -1,0 +1,2 @@
+-- Commit the transaction.
+commit;

@@ -1,0 +1,2 @@
+-- Undo the transaction.
+rollback;

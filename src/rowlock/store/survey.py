@@ -1,0 +1,276 @@
+"""A survey: every statement that looks, one after the other, and what they say put together.
+
+A part that takes too long, or that this role may not ask for, is left out with the reason; the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from typing import Any, TypeVar
+
+from rowlock.model.histogram import percentile
+from rowlock.model.pause import Pause
+from rowlock.model.stats import (
+    ClaimCost,
+    ClaimTimes,
+    Cleanup,
+    Count,
+    DatabaseStats,
+    Durations,
+    FleetStats,
+    QueueStats,
+    Rates,
+    Recent,
+    Stats,
+    TaskStats,
+    WorkerStats,
+)
+from rowlock.store import catalogue, gauges, minutes, pauses, schema, stats
+from rowlock.store.atomic import all_or_nothing
+from rowlock.store.query import Conversation, Query
+from rowlock.store.schema import PARTITIONED, Partition
+
+T = TypeVar("T")
+
+_TIMEOUT = timedelta(seconds=2)
+_WINDOW = timedelta(minutes=5)
+# Bounds: what is counted of one thing, what of history, and how many rows of durations are added up, each in 10 µs.
+_MOST_JOBS = 100_000
+_MOST_ENDED = 10_000
+_MOST_MINUTES = 20_000
+_MOST_NAMED = 5
+# What a worker of 100 slots, the default, asks for.
+_CLAIM = 100
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the parts have said, None where one could not be asked, and why not."""
+
+    at: datetime
+    ready: Sequence[gauges.Ready] | None = None
+    running: Sequence[gauges.Running] | None = None
+    waiting: Sequence[gauges.Waiting] | None = None
+    pauses: Sequence[Pause] | None = None
+    rates: Sequence[minutes.Done] | None = None
+    durations: Sequence[minutes.Took] | None = None
+    failed: Sequence[gauges.Trouble] | None = None
+    workers: Sequence[stats.WorkerNow] | None = None
+    rescues: Sequence[gauges.Happened] | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+def survey() -> Conversation[Stats]:
+    """Learn everything that an operator may ask for."""
+    yield gauges.begin(_TIMEOUT)
+    [at] = yield schema.now()
+    found = Findings(at)
+    found.ready = yield from _ask("runnable", gauges.ready(_MOST_JOBS), found.unknown)
+    found.running = yield from _ask("running", gauges.running(_MOST_JOBS), found.unknown)
+    found.waiting = yield from _ask("waiting", gauges.waiting(_MOST_JOBS), found.unknown)
+    found.pauses = yield from _ask("paused", pauses.listed(), found.unknown)
+    found.rates = yield from _ask("rates", minutes.done(_WINDOW), found.unknown)
+    found.durations = yield from _ask("durations", minutes.took(_MOST_MINUTES), found.unknown)
+    found.failed = yield from _ask("failed", gauges.trouble(_MOST_ENDED), found.unknown)
+    found.workers = yield from _ask("workers", stats.workers(), found.unknown)
+    found.rescues = yield from _ask("rescues", gauges.rescues(_MOST_ENDED), found.unknown)
+    database = yield from _database(found)
+    return Stats(
+        at=at,
+        window=_WINDOW,
+        queues=_queues(found),
+        tasks=_tasks(found),
+        fleet=_fleet(found),
+        database=database,
+        unknown=found.unknown,
+    )
+
+
+# Asking
+
+
+def _ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
+    """Ask one thing; what is refused or takes too long is unknown, and leaves the transaction as it was."""
+    try:
+        return (yield from all_or_nothing(_alone(query), inside=True))
+    except Exception as error:
+        state = getattr(error, "sqlstate", None)
+        # Without a connection, or without our tables, there is nothing to look at.
+        if state is None or state.startswith(("08", "57P", "3F", "42P01")):
+            raise
+        unknown[part] = f"took longer than {_TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
+        return None
+
+
+def _alone(query: Query[T]) -> Conversation[list[T]]:
+    return (yield query)
+
+
+def _database(found: Findings) -> Conversation[DatabaseStats]:
+    unknown = found.unknown
+    sizes = yield from _ask("sizes", catalogue.sizes(), unknown)
+    vacuum = yield from _ask("vacuum", catalogue.vacuum(), unknown)
+    lock_waits = yield from _ask("lock_waits", catalogue.lock_waits(_MOST_NAMED), unknown)
+    snapshots = yield from _ask("snapshots", catalogue.snapshots(_MOST_NAMED), unknown)
+    parts = yield from _ask("cleanup", schema.partitions(PARTITIONED[0]), unknown)
+    connections = yield from _ask("connections", catalogue.connections(), unknown)
+    claim = None
+    if looked_into := _looked_into(found):
+        claim = yield from _ask("claim", gauges.probe(looked_into, limit=_CLAIM), unknown)
+    if any(one.kind == "session" and one.state is None for one in snapshots or ()):
+        unknown["snapshots"] = "the state and times of other users' sessions; grant pg_monitor to this role to see them"
+    return DatabaseStats(
+        sizes=sizes[0] if sizes else None,
+        vacuum=vacuum[0] if vacuum else None,
+        lock_waits=None if lock_waits is None else tuple(lock_waits),
+        snapshots=None if snapshots is None else tuple(snapshots),
+        claim=_claim_cost(claim[0][0]) if claim else None,
+        cleanup=None if parts is None else _cleanup(parts, found.at),
+        connections=connections[0] if connections else None,
+    )
+
+
+def _looked_into(found: Findings) -> list[str]:
+    """The queues that live workers look into, in their order; without a worker, those that have jobs."""
+    worked = [queue for worker in found.workers or () if worker.lease > 0 for queue in worker.queues]
+    there = worked or [queue.queue for queue in found.ready or ()]
+    paused = {pause.queue for pause in found.pauses or ()}
+    return [queue for queue in dict.fromkeys(there) if queue not in paused]
+
+
+# Putting together
+
+
+def _queues(found: Findings) -> dict[str, QueueStats]:
+    ready = _by_name(found.ready, lambda row: row.queue)
+    running = _by_name(found.running, lambda row: row.queue)
+    cut = Count(0, more=any(row.more for row in found.running or ()))
+    waiting: dict[str, dict[str, Count]] = {}
+    for row in found.waiting or ():
+        waiting.setdefault(row.queue, {})[row.waits_for] = Count(row.jobs, row.more)
+    rates = _rates(found.rates, lambda row: row.queue)
+    paused = {pause.queue for pause in found.pauses or () if pause.queue is not None}
+    worked = {queue for worker in found.workers or () for queue in worker.queues}
+    nothing = gauges.Ready("", 0, False, 0, False, None)
+    queues = {}
+    for name in sorted({*ready, *running, *waiting, *rates, *paused, *worked}):
+        here = ready.get(name, nothing)
+        held = running.get(name)
+        known = found.ready is not None
+        queues[name] = QueueStats(
+            runnable=Count(here.runnable, here.more_runnable) if known else None,
+            delayed=Count(here.delayed, here.more_delayed) if known else None,
+            running=None if found.running is None else Count(held.jobs, held.more) if held else cut,
+            waiting=None if found.waiting is None else waiting.get(name, {}),
+            oldest=None if here.age is None else timedelta(seconds=here.age),
+            paused=None if found.pauses is None else name in paused,
+            rates=None if found.rates is None else rates.get(name, Rates()),
+        )
+    return queues
+
+
+def _tasks(found: Findings) -> dict[str, TaskStats]:
+    rates = _rates(found.rates, lambda row: row.task)
+    durations = {row.task: _durations(row) for row in found.durations or ()}
+    failed = {row.task: Count(row.failed, row.more) for row in found.failed or ()}
+    cut = Count(0, more=any(row.more for row in found.failed or ()))
+    paused = {pause.task for pause in found.pauses or () if pause.task is not None}
+    return {
+        name: TaskStats(
+            rates=None if found.rates is None else rates.get(name, Rates()),
+            durations=durations.get(name),
+            failed=None if found.failed is None else failed.get(name, cut),
+            paused=None if found.pauses is None else name in paused,
+        )
+        for name in sorted({*rates, *durations, *failed, *paused})
+    }
+
+
+def _fleet(found: Findings) -> FleetStats:
+    workers = None if found.workers is None else tuple(map(_worker, found.workers))
+    rescues = None if found.rescues is None else {row.kind: row for row in found.rescues}
+    return FleetStats(
+        workers=workers,
+        rescued=None if rescues is None else _recent(rescues.get("rescued")),
+        poisoned=None if rescues is None else _recent(rescues.get("poisoned")),
+        claims=_claim_times(found.workers or ()),
+    )
+
+
+def _worker(row: stats.WorkerNow) -> WorkerStats:
+    return WorkerStats(
+        id=row.id,
+        host=row.host,
+        pid=row.pid,
+        queues=tuple(row.queues),
+        slots=row.slots,
+        held=row.held,
+        lease_left=timedelta(seconds=row.lease),
+        started_at=datetime.fromisoformat(row.started_at),
+        version=row.version,
+    )
+
+
+def _recent(row: gauges.Happened | None) -> Recent:
+    return Recent(Count(0), Count(0)) if row is None else Recent(Count(row.hour, row.more), Count(row.day, row.more))
+
+
+def _claim_times(workers: Iterable[stats.WorkerNow]) -> ClaimTimes | None:
+    claimed = [worker for worker in workers if worker.lease > 0 and worker.claims]
+    if not claimed:
+        return None
+    claims = sum(worker.claims for worker in claimed)
+    return ClaimTimes(
+        mean=timedelta(seconds=sum(worker.claim_seconds for worker in claimed) / claims),
+        max=timedelta(seconds=max(worker.claim_slowest for worker in claimed)),
+        rows=sum(worker.claimed for worker in claimed) / claims,
+    )
+
+
+def _rates(done: Sequence[minutes.Done] | None, name: Callable[[minutes.Done], str]) -> dict[str, Rates]:
+    sums: dict[str, list[int]] = {}
+    for row in done or ():
+        before = sums.get(name(row), [0, 0, 0, 0])
+        sums[name(row)] = [a + b for a, b in zip(before, row[2:], strict=True)]
+    seconds = _WINDOW.total_seconds()
+    return {key: Rates(*(number / seconds for number in numbers)) for key, numbers in sums.items()}
+
+
+def _durations(row: minutes.Took) -> Durations | None:
+    count = sum(row.buckets.values())
+    if not count:
+        return None
+    p50, p95, p99 = (
+        timedelta(seconds=percentile(row.buckets, share, longest=row.slowest)) for share in (0.50, 0.95, 0.99)
+    )
+    mean, slowest = timedelta(seconds=row.seconds / count), timedelta(seconds=row.slowest)
+    return Durations(count=count, mean=mean, p50=p50, p95=p95, p99=p99, max=slowest)
+
+
+def _claim_cost(explained: Mapping[str, Any]) -> ClaimCost:
+    plan = explained["Plan"]
+    return ClaimCost(
+        buffers=plan["Shared Hit Blocks"] + plan["Shared Read Blocks"],
+        rows=round(sum(_rows_touched(plan))),
+        took=timedelta(milliseconds=explained["Execution Time"]),
+    )
+
+
+def _rows_touched(node: Mapping[str, Any]) -> Iterable[float]:
+    if "Relation Name" in node:
+        yield node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+    for child in node.get("Plans", ()):
+        yield from _rows_touched(child)
+
+
+def _cleanup(parts: Iterable[Partition], at: datetime) -> Cleanup:
+    expired = [part.end for part in parts if part.end <= at.date()]
+    if not expired:
+        return Cleanup(0, timedelta(0))
+    return Cleanup(len(expired), at - datetime.combine(min(expired), time(), UTC))
+
+
+def _by_name(rows: Iterable[T] | None, name: Callable[[T], str]) -> dict[str, T]:
+    return {name(row): row for row in rows or ()}

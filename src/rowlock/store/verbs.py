@@ -1,0 +1,149 @@
+"""Statements of operators' verbs: each takes jobs that were found, locks what it can, looks again, and changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from rowlock.model.answer import Done
+from rowlock.model.filter import Filter
+from rowlock.model.verb import LIVE, Verb
+from rowlock.store.intervals import interval
+from rowlock.store.query import Conversation, Query, first, plain_array
+from rowlock.store.scan import WINDOW, Found, look
+
+Act = Callable[..., Query[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A verb, the jobs it is for, and what it says to the database about the live and the ended ones of a window."""
+
+    verb: Verb
+    filter: Filter
+    actor: str
+    why: str | None
+    on_live: Act | None = None
+    on_ended: Act | None = None
+
+    def window(self, done: Done, _resend: bool) -> Conversation[Done]:  # noqa: FBT001  converse calls it
+        """Change what matches in the next window. Held again after a lost answer, it does what is left to do."""
+        states = self.verb.states(self.filter)
+        window = yield from look(self.filter, states=states, before=done.before, limit=WINDOW, whole=False)
+        changed = 0
+        for act, live in ((self.on_live, True), (self.on_ended, False)):
+            rows = [row for row in window.found if (row.state in LIVE) == live]
+            if act is not None and rows:
+                changed += sum((yield act(rows, actor=self.actor, why=self.why)))
+        passed_over = len(window.found) - changed
+        return Done(self.verb.name, done.changed + changed, done.passed_over + passed_over, window.edge)
+
+
+def retry(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
+    """Put ended jobs back among the live ones; answers how many."""
+    return Query(
+        "job_retry",
+        {
+            "ids": _ids(rows),
+            "states": plain_array({row.state for row in rows}),
+            "first_day": _day(min, rows),
+            "last_day": _day(max, rows),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def cancel(rows: Sequence[Found], *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
+    """End ready and waiting jobs as cancelled; answers how many."""
+    return Query(
+        "job_cancel",
+        {
+            "ids": _ids(rows),
+            "keep": interval(keep),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def delete(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
+    """Remove ready and waiting jobs; answers how many."""
+    return Query(
+        "job_delete",
+        {
+            "ids": _ids(rows),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def delete_ended(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
+    """Remove ended jobs; answers how many."""
+    return Query(
+        "history_delete",
+        {
+            "ids": _ids(rows),
+            "states": plain_array({row.state for row in rows}),
+            "first_day": _day(min, rows),
+            "last_day": _day(max, rows),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def move(rows: Sequence[Found], *, actor: str, why: str | None, queue: str) -> Query[int]:
+    """Put ready and waiting jobs on another queue; answers how many."""
+    return Query(
+        "job_move",
+        {
+            "ids": _ids(rows),
+            "queue": queue,
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def reprioritise(rows: Sequence[Found], *, actor: str, why: str | None, priority: int) -> Query[int]:
+    """Give ready and waiting jobs another priority; answers how many."""
+    return Query(
+        "job_reprioritise",
+        {
+            "ids": _ids(rows),
+            "priority": str(priority),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def run_next(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
+    """Put ready jobs before all others of their queues; answers how many."""
+    return Query(
+        "job_run_next",
+        {
+            "ids": _ids(rows),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
+
+
+def _ids(rows: Iterable[Found]) -> str:
+    return plain_array(row.id for row in rows)
+
+
+def _day(pick: Callable[[Iterable[date]], date], rows: Iterable[Found]) -> str:
+    """The first or the last day on which any of these expires: no other partition is looked into."""
+    return pick([row.expires_on for row in rows if row.expires_on is not None]).isoformat()
