@@ -1,4 +1,4 @@
-"""The caller's connection: the job lives and dies with the caller's transaction, and nothing else of it changes."""
+"""A psycopg connection of the caller's: what is its own, beside what test_conformance.py asks of every kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, dict_row
 
 from rowlock import Rowlock, SchemaMissing, Task, WrongConnection
-from rowlock.errors import InvalidOption, KeyTaken
+from rowlock.errors import InvalidOption
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]
@@ -52,38 +52,6 @@ def orders(db: Db) -> int:
 # The job and the caller's transaction
 
 
-def test_a_job_appears_with_the_callers_commit(task: T, mine: Db, db: Db) -> None:
-    mine.execute("insert into orders values (1)")
-    job = task.using(connection=mine).enqueue("a")
-    assert jobs(db) == []
-
-    mine.commit()
-
-    assert jobs(db) == [job.id]
-    assert orders(db) == 1
-
-
-def test_a_job_disappears_with_the_callers_rollback(task: T, mine: Db, db: Db) -> None:
-    mine.execute("insert into orders values (1)")
-    task.using(connection=mine, key="k").enqueue("a")
-
-    mine.rollback()
-
-    assert jobs(db) == []
-    assert task.using(key="k").enqueue("b").created
-
-
-def test_a_job_disappears_with_the_callers_savepoint_alone(task: T, mine: Db, db: Db) -> None:
-    with mine.transaction():
-        kept = task.using(connection=mine).enqueue("a")
-        with mine.transaction(force_rollback=True):
-            task.using(connection=mine).enqueue("b")
-        mine.execute("insert into orders values (1)")
-
-    assert jobs(db) == [kept.id]
-    assert orders(db) == 1
-
-
 def test_on_an_autocommit_connection_a_job_is_there_at_once(task: T, mine: Db, db: Db) -> None:
     mine.autocommit = True
 
@@ -102,15 +70,6 @@ def test_in_a_transaction_block_of_an_autocommit_connection_it_waits_for_the_end
     assert jobs(db) == [job.id]
 
 
-def test_many_jobs_appear_with_the_callers_commit(app: Rowlock, task: T, mine: Db, db: Db) -> None:
-    made = app.enqueue_many([task.bind(str(n)) for n in range(1000)], connection=mine)
-    assert jobs(db) == []
-
-    mine.commit()
-
-    assert jobs(db) == [job.id for job in made]
-
-
 def test_calls_that_name_one_connection_go_there_together(app: Rowlock, task: T, mine: Db, db: Db) -> None:
     app.enqueue_many([task.using(connection=mine).bind("a"), task.bind("b")])
     assert jobs(db) == []
@@ -123,27 +82,6 @@ def test_calls_that_name_one_connection_go_there_together(app: Rowlock, task: T,
 def test_calls_that_name_different_connections_are_refused(app: Rowlock, task: T, mine: Db, db: Db) -> None:
     with pytest.raises(InvalidOption, match="different connections"):
         app.enqueue_many([task.using(connection=mine).bind("a"), task.using(connection=db).bind("b")])
-
-
-def test_all_of_it_goes_for_async_connections_too(app: Rowlock, task: T, url: str, db: Db) -> None:
-    async def caller() -> list[UUID]:
-        async with await psycopg.AsyncConnection.connect(url) as mine:
-            await task.using(connection=mine).aenqueue("rolled back")
-            await mine.rollback()
-            async with mine.transaction():
-                kept = await task.using(connection=mine).aenqueue("kept")
-                async with mine.transaction(force_rollback=True):
-                    await task.using(connection=mine).aenqueue("rolled back to the savepoint")
-            await mine.set_autocommit(True)
-            at_once = await task.using(connection=mine).aenqueue("at once")
-            assert at_once.id in jobs(db)
-            await mine.set_autocommit(False)
-            many = await app.aenqueue_many([task.bind(str(n)) for n in range(600)], connection=mine)
-            assert many[0].id not in jobs(db)
-            await mine.commit()
-            return [kept.id, at_once.id, *(job.id for job in many)]
-
-    assert asyncio.run(caller()) == jobs(db)
 
 
 def test_inside_a_loop_a_sync_connection_serves_sync_enqueue(task: T, mine: Db, db: Db) -> None:
@@ -235,41 +173,6 @@ def test_a_caller_in_a_stricter_isolation_is_served(task: T, url: str, db: Db) -
 # Refused, and the caller's transaction goes on
 
 
-def test_a_closed_connection_is_refused(task: T, url: str) -> None:
-    mine = psycopg.connect(url)
-    mine.close()
-
-    with pytest.raises(WrongConnection, match="is closed; pass an open one"):
-        task.using(connection=mine).enqueue("a")
-
-
-def test_a_connection_in_a_failed_transaction_is_refused(task: T, mine: Db, db: Db) -> None:
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        mine.execute("select from nothing")
-
-    with pytest.raises(WrongConnection, match="failed transaction; roll it back first"):
-        task.using(connection=mine).enqueue("a")
-
-    mine.rollback()
-    task.using(connection=mine).enqueue("a")
-    mine.commit()
-    assert len(jobs(db)) == 1
-
-
-def test_an_async_connection_is_refused_by_enqueue(task: T, url: str) -> None:
-    async def caller() -> None:
-        async with await psycopg.AsyncConnection.connect(url) as mine:
-            with pytest.raises(WrongConnection, match=r"async connection; use `await .*aenqueue"):
-                task.using(connection=mine).enqueue("a")
-
-    asyncio.run(caller())
-
-
-def test_a_sync_connection_is_refused_by_aenqueue(task: T, mine: Db) -> None:
-    with pytest.raises(WrongConnection, match=r"sync connection; use `task.using\(connection=…\).enqueue"):
-        asyncio.run(task.using(connection=mine).aenqueue("a"))
-
-
 @pytest.mark.parametrize("thing", ["postgresql:///", 5, object(), psycopg])
 def test_what_is_no_connection_is_refused_by_its_name(task: T, thing: object) -> None:
     kind = f"{type(thing).__module__}.{type(thing).__qualname__}"
@@ -278,20 +181,6 @@ def test_what_is_no_connection_is_refused_by_its_name(task: T, thing: object) ->
         task.using(connection=thing).enqueue("a")
     with pytest.raises(WrongConnection, match=rf"connection= is a {kind}; pass a psycopg 3"):
         asyncio.run(task.using(connection=thing).aenqueue("a"))
-
-
-def test_a_database_without_our_schema_is_refused_and_the_transaction_goes_on(app: Rowlock, database_url: str) -> None:
-    task = declared(app, "t")
-    with psycopg.connect(database_url) as mine:
-        mine.execute("create table orders (number integer)")
-
-        for _ in range(2):
-            with pytest.raises(SchemaMissing, match="has no schema 'rowlock'; run: rowlock migrate"):
-                task.using(connection=mine).enqueue("a")
-
-        mine.execute("insert into orders values (1)")
-        mine.commit()
-        assert orders(mine) == 1
 
 
 def test_a_database_that_gets_our_schema_later_is_used_then(app: Rowlock, database_url: str) -> None:
@@ -304,33 +193,3 @@ def test_a_database_that_gets_our_schema_later_is_used_then(app: Rowlock, databa
 
         task.using(connection=mine).enqueue("a")
         assert len(jobs(mine)) == 1
-
-
-def test_an_async_caller_without_our_schema_is_refused_and_its_transaction_goes_on(
-    app: Rowlock, database_url: str
-) -> None:
-    task = declared(app, "t")
-
-    async def caller() -> None:
-        async with await psycopg.AsyncConnection.connect(database_url) as mine:
-            with pytest.raises(SchemaMissing, match="run: rowlock migrate"):
-                await task.using(connection=mine).aenqueue("a")
-            await mine.execute("create table orders (number integer)")
-
-    asyncio.run(caller())
-
-    with psycopg.connect(database_url) as look:
-        assert orders(look) == 0
-
-
-def test_a_key_that_another_task_holds_leaves_the_transaction_usable(app: Rowlock, task: T, mine: Db, db: Db) -> None:
-    other = declared(app, "other")
-    other.using(key="k").enqueue("a")
-
-    with pytest.raises(KeyTaken):
-        task.using(connection=mine, key="k").enqueue("b")
-
-    mine.execute("insert into orders values (1)")
-    mine.commit()
-    assert orders(db) == 1
-    assert len(jobs(db)) == 1

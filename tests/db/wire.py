@@ -60,15 +60,17 @@ class Wire:
         _cut(server)
 
     def _replies(self, client: socket.socket, server: socket.socket) -> None:
-        while reply := _received(server):
-            meanwhile, self._losing = self._losing, None
-            if meanwhile is not None:
-                self.lost += 1
-                meanwhile()
-                break
-            client.sendall(reply)
-        _cut(client)
-        _cut(server)
+        try:
+            while reply := _received(server):
+                meanwhile, self._losing = self._losing, None
+                if meanwhile is not None:
+                    self.lost += 1
+                    meanwhile()
+                    break
+                client.sendall(reply)
+        finally:  # if the meanwhile fails, the client must not wait for ever
+            _cut(client)
+            _cut(server)
 
 
 def _received(one: socket.socket) -> bytes:

@@ -1,4 +1,4 @@
-"""Which database: from the constructor, else $ROWLOCK_URL, else $DATABASE_URL."""
+"""Which database and schema: from the constructor, else $ROWLOCK_URL, $DATABASE_URL and $ROWLOCK_SCHEMA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowlock.errors import NotConfigured
+from rowlock.errors import InvalidOption, NotConfigured
+from rowlock.model.names import check_schema
+from rowlock.store.query import DEFAULT_SCHEMA
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)
 # In a URL the last @ ends the password; in libpq's own form it may stand in quotes, and spaces around the =.
@@ -32,7 +34,7 @@ def find_address(
 ) -> Address:
     """The database to use, `url` being what was `said`; NotConfigured when none is named or it makes no sense."""
     if embedded is not None:
-        return Address("embedded=", folder=Path(embedded))
+        return Address(said.replace("url", "embedded"), folder=Path(embedded))
     named = {
         said: url,
         "$ROWLOCK_URL": environment.get("ROWLOCK_URL"),
@@ -45,6 +47,27 @@ def find_address(
         "no database named; pass Rowlock(url=…), set $ROWLOCK_URL or $DATABASE_URL to postgresql://USER@HOST/NAME, "
         "or use embedded:FOLDER for a private server"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The name of our schema; `source` is where it was said, or "default"."""
+
+    source: str
+    name: str
+
+
+def find_schema(schema: str | None, environment: Mapping[str, str] = os.environ, *, said: str = "schema=") -> Schema:
+    """The schema to use, `schema` being what was `said`; InvalidOption when it is no name for one."""
+    if schema is not None:
+        return Schema(said, check_schema(schema))
+    named = environment.get("ROWLOCK_SCHEMA")
+    if not named:
+        return Schema("default", DEFAULT_SCHEMA)
+    try:
+        return Schema("$ROWLOCK_SCHEMA", check_schema(named))
+    except InvalidOption as fault:
+        raise InvalidOption(f"$ROWLOCK_SCHEMA: {fault}") from None
 
 
 def redacted(conninfo: str) -> str:

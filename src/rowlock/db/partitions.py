@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import logging
 from datetime import date, timedelta
+from functools import partial
 
 from psycopg import errors, sql
 
-from rowlock.db.session import Connection, run
+from rowlock.db.session import Connection, converse, run
 from rowlock.store import schema as schema_store
-from rowlock.store.schema import PARTITIONED, Partition, Partitioned
+from rowlock.store.query import Conversation
+from rowlock.store.schema import LONGEST_RETENTION, PARTITIONED, Partition
 
 log = logging.getLogger("rowlock.upkeep")
 
-LONGEST_RETENTION = timedelta(days=30)
-_MARGIN = timedelta(days=7)
 # A DDL statement that waits for a lock makes everyone behind it wait too; it gives up, and the next upkeep tries again.
 _LOCK_TIMEOUT = "200ms"
 
 
 def make_partitions(connection: Connection, schema: str, *, longest: timedelta = LONGEST_RETENTION) -> None:
     """Make every missing partition from today until a week past the longest retention."""
-    ahead = max(
-        longest, timedelta(days=max(run(connection.cursor(), schema_store.longest_retention(), schema), default=0))
-    )
-    today = run(connection.cursor(), schema_store.today(), schema)[0]
-    for partitioned in PARTITIONED:
-        _make(connection, schema, partitioned, start=today, end=today + ahead + _MARGIN)
+    _hold(connection, schema, schema_store.make_partitions(longest=longest))
 
 
 def make_day(connection: Connection, schema: str, day: date) -> None:
     """Make the history partition of one day."""
-    _make(connection, schema, PARTITIONED[0], start=day, end=day + timedelta(days=1))
+    _hold(connection, schema, schema_store.make_parts(PARTITIONED[0], start=day, end=day + timedelta(days=1)))
+
+
+def _hold(connection: Connection, schema: str, conversation: Conversation[None]) -> None:
+    with connection.transaction():
+        converse(partial(run, connection.cursor(), schema=schema), conversation)
 
 
 def drop_partitions(connection: Connection, schema: str) -> list[str]:
@@ -51,24 +51,6 @@ def drop_partitions(connection: Connection, schema: str) -> list[str]:
     finally:
         connection.execute("select set_config('lock_timeout', '0', false)")
     return dropped
-
-
-def _make(connection: Connection, schema: str, partitioned: Partitioned, *, start: date, end: date) -> None:
-    """Create each part standalone, then attach it: CREATE … PARTITION OF waits for readers and blocks settles."""
-    with connection.transaction():
-        connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.partitions"])
-        there = {part.name for part in run(connection.cursor(), schema_store.partitions(partitioned), schema)}
-        parent = sql.Identifier(schema, partitioned.table)
-        for name, first, last in partitioned.parts(start=start, end=end):
-            if name in there:
-                continue
-            part = sql.Identifier(schema, name)
-            connection.execute(sql.SQL("create table {} (like {} including all)").format(part, parent))
-            connection.execute(
-                sql.SQL("alter table {} attach partition {} for values from ({}) to ({})").format(
-                    parent, part, sql.Literal(str(first)), sql.Literal(str(last))
-                )
-            )
 
 
 def _drop(connection: Connection, schema: str, table: str, partition: Partition) -> None:

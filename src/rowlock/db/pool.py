@@ -31,6 +31,7 @@ class Pool:
         self._pid = os.getpid()
         self._idle: list[Connection] = []
         self._free = threading.BoundedSemaphore(_MOST)
+        finalize(self, _close_own, self._idle, self._pid)  # with the app, or at exit: nobody has to close us
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -55,8 +56,13 @@ class Pool:
     def _forget_parents(self) -> None:
         """After a fork the sockets belong to the parent: let go of them without a word to the server."""
         if self._pid != os.getpid():
-            self._parents = self._idle
-            self._reset()
+            self._reset()  # the finalizer made by the parent keeps its connections, so that nothing closes them
+
+
+def _close_own(idle: list[Connection], pid: int) -> None:
+    """Close connections, unless they belong to the process that this one was forked from."""
+    while idle and pid == os.getpid():
+        idle.pop().close()
 
 
 class AsyncPool:
@@ -91,6 +97,11 @@ class AsyncPool:
         pool = self._here()
         while pool.idle:
             await pool.idle.pop().close()
+
+    def abandon(self) -> None:
+        """Drop the idle connections of every loop without a word to the server."""
+        for pool in self._loops.values():
+            pool.abandon()
 
     def _here(self) -> _LoopPool:
         loop = asyncio.get_running_loop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
-from rowlock.store.query import Conversation, Copy, Query, statement
+from rowlock.store.query import Conversation, Copy, Query, Said, statement
 
 T = TypeVar("T")
 
@@ -100,23 +100,33 @@ async def arun(cursor: AsyncCursor, query: Query[T] | Copy, schema: str) -> list
     return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
 
 
-def converse(cursor: Cursor, conversation: Conversation[T], schema: str) -> T:
-    """Run a conversation's statements one after the other, on whatever transaction is open."""
+def converse(run_one: Callable[[Said], list[Any]], conversation: Conversation[T]) -> T:
+    """Hold a conversation on whatever connection `run_one` means, in whatever transaction is open there."""
     try:
         said = next(conversation)
         while True:
-            said = conversation.send(run(cursor, said, schema))
+            try:
+                rows = run_one(said)
+            except BaseException as error:
+                said = conversation.throw(error)
+            else:
+                said = conversation.send(rows)
     except StopIteration as end:
         answer: T = end.value
         return answer
 
 
-async def aconverse(cursor: AsyncCursor, conversation: Conversation[T], schema: str) -> T:
-    """Run a conversation's statements one after the other, on whatever transaction is open."""
+async def aconverse(run_one: Callable[[Said], Awaitable[list[Any]]], conversation: Conversation[T]) -> T:
+    """Hold a conversation on whatever connection `run_one` means, in whatever transaction is open there."""
     try:
         said = next(conversation)
         while True:
-            said = conversation.send(await arun(cursor, said, schema))
+            try:
+                rows = await run_one(said)
+            except BaseException as error:
+                said = conversation.throw(error)
+            else:
+                said = conversation.send(rows)
     except StopIteration as end:
         answer: T = end.value
         return answer

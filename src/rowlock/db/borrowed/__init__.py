@@ -1,1 +1,68 @@
-"""The caller's connection: jobs join its transaction."""
+"""The caller's connection, of any kind we know: jobs join its transaction, and nothing else of it changes.
+
+What goes wrong there is raised as the driver beneath says it: psycopg's or asyncpg's error, Django's for Django.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Protocol, TypeVar, cast
+
+from rowlock.db.borrowed.joining import wrong_kind
+from rowlock.store.query import Conversation
+
+T = TypeVar("T")
+
+# Each is the name of a library and of our module for its connections.
+_KINDS = ("psycopg", "asyncpg", "sqlalchemy", "django")
+
+
+class Kind(Protocol):
+    """What is known about a library's connections; every verb refuses what is none by WrongConnection."""
+
+    def converse(self, connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
+        """Hold a conversation on a sync connection."""
+
+    async def aconverse(self, connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
+        """Hold a conversation on an async connection."""
+
+    def physical(self, connection: object) -> object | None:
+        """The driver's own connection behind it; None while there is none."""
+
+    def in_transaction(self, connection: object) -> bool:
+        """Whether the driver's own connection has a transaction open, be it a failed one."""
+
+
+def converse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
+    """Hold a conversation on a sync connection of the caller's, in the transaction that is open there.
+
+    All of it or nothing if `atomic`: under a savepoint, or in a transaction of its own where the caller has none.
+    """
+    return _kind(connection).converse(connection, conversation, schema, atomic=atomic)
+
+
+async def aconverse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
+    """As `converse`, for async callers."""
+    return await _kind(connection).aconverse(connection, conversation, schema, atomic=atomic)
+
+
+def physical(connection: object) -> object | None:
+    """The psycopg or asyncpg connection behind the caller's; None while there is none. Opens nothing."""
+    return _kind(connection).physical(connection)
+
+
+def in_transaction(connection: object) -> bool:
+    """Whether PostgreSQL has a transaction open on the caller's connection. Opens nothing."""
+    return _kind(connection).in_transaction(connection)
+
+
+def _kind(connection: object) -> Kind:
+    """By the library that its class or a parent of that comes from; one that nobody has loaded is not loaded here."""
+    for parent in type(connection).__mro__:
+        library = parent.__module__.partition(".")[0]
+        if library in _KINDS and library in sys.modules:
+            return cast("Kind", import_module(f"{__name__}.{library}"))
+        if parent.__module__ == f"{__name__}.lent":
+            return cast("Kind", sys.modules[parent.__module__])
+    raise wrong_kind(connection)

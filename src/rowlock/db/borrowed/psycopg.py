@@ -1,80 +1,101 @@
-"""Enqueue on a psycopg connection of the caller's, inside whatever transaction it has open."""
+"""A psycopg connection of the caller's."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from uuid import UUID
 
 import psycopg
-from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.pq import Format, TransactionStatus
+from psycopg.rows import TupleRow, tuple_row
+from psycopg.types.string import TextBinaryLoader
 
 from rowlock.db import session
-from rowlock.db.session import read_as_text
-from rowlock.errors import SchemaMissing, WrongConnection
-from rowlock.store.query import Conversation, qualified
+from rowlock.db.borrowed.joining import has_failed, is_async, is_closed, is_sync, joined, wrong_kind
+from rowlock.store.query import Conversation
 
 T = TypeVar("T")
 
-# The schemas seen on each connection: asked once, and first, because after a failed insert it would be too late for the
-# caller's transaction.
-_seen: WeakKeyDictionary[psycopg.Connection[Any] | psycopg.AsyncConnection[Any], set[str]] = WeakKeyDictionary()
-_LOOK = "select to_regclass(%s) is not null"
+_Either = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def converse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation on a sync connection."""
     if isinstance(connection, psycopg.AsyncConnection):
-        raise WrongConnection("enqueue got an async connection; use `await task.using(connection=…).aenqueue(…)`")
+        raise is_async()
     if not isinstance(connection, psycopg.Connection):
-        raise _unknown(connection)
+        raise wrong_kind(connection)
     _check_usable(connection)
+    whole = joined(conversation, physical=connection, schema=schema, atomic=atomic, inside=_is_inside(connection))
     with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:  # whatever kind the caller's cursors are
-        read_as_text(cursor.adapters)
-        if schema not in _seen.setdefault(connection, set()):
-            _check_found(cursor.execute(_LOOK, [qualified(schema, "jobs")]).fetchone(), schema)
-            _seen[connection].add(schema)
-        if not atomic:
-            return session.converse(cursor, conversation, schema)
-        if not connection.autocommit:
-            cursor.execute("select")  # opens the caller's transaction, so that ours is a savepoint in it and no commit
-        with connection.transaction():
-            return session.converse(cursor, conversation, schema)
+        _read_alike(cursor)
+        return session.converse(partial(session.run, cursor, schema=schema), whole)
 
 
 async def aconverse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation on an async connection."""
     if isinstance(connection, psycopg.Connection):
-        raise WrongConnection("aenqueue got a sync connection; use `task.using(connection=…).enqueue(…)`")
+        raise is_sync()
     if not isinstance(connection, psycopg.AsyncConnection):
-        raise _unknown(connection)
+        raise wrong_kind(connection)
     _check_usable(connection)
+    whole = joined(conversation, physical=connection, schema=schema, atomic=atomic, inside=_is_inside(connection))
     async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
-        read_as_text(cursor.adapters)
-        if schema not in _seen.setdefault(connection, set()):
-            await cursor.execute(_LOOK, [qualified(schema, "jobs")])
-            _check_found(await cursor.fetchone(), schema)
-            _seen[connection].add(schema)
-        if not atomic:
-            return await session.aconverse(cursor, conversation, schema)
-        if not connection.autocommit:
-            await cursor.execute("select")
-        async with connection.transaction():
-            return await session.aconverse(cursor, conversation, schema)
+        _read_alike(cursor)
+        return await session.aconverse(partial(session.arun, cursor, schema=schema), whole)
 
 
-def _check_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+def physical(connection: object) -> _Either:
+    """The connection itself."""
+    if not isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
+        raise wrong_kind(connection)
+    return connection
+
+
+def in_transaction(connection: object) -> bool:
+    """Whether it has a transaction open."""
+    mine = physical(connection)
+    return not mine.closed and mine.pgconn.transaction_status != TransactionStatus.IDLE
+
+
+def _check_usable(connection: _Either) -> None:
     if connection.closed:
-        raise WrongConnection("connection= is closed; pass an open one")
-    if connection.info.transaction_status == TransactionStatus.INERROR:
-        raise WrongConnection("connection= is in a failed transaction; roll it back first")
+        raise is_closed()
+    if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+        raise has_failed()
 
 
-def _check_found(row: tuple[bool] | None, schema: str) -> None:
-    if row is None or not row[0]:
-        raise SchemaMissing(f"the connection's database has no schema {schema!r}; run: rowlock migrate")
+def _is_inside(connection: _Either) -> bool:
+    """Whether what is said next belongs to a transaction that the caller will end."""
+    return not connection.autocommit or connection.pgconn.transaction_status != TransactionStatus.IDLE
 
 
-def _unknown(connection: object) -> WrongConnection:
-    kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
-    return WrongConnection(f"connection= is a {kind}; pass a psycopg 3 Connection or AsyncConnection")
+def _read_alike(cursor: psycopg.Cursor[TupleRow] | psycopg.AsyncCursor[TupleRow]) -> None:
+    """Read rows as on our own connections, whatever the caller has registered, and whatever its session's settings.
+
+    In binary form, because a moment as text is written as DateStyle and TimeZone say.
+    """
+    cursor.format = Format.BINARY
+    cursor.adapters.register_loader("uuid", _Id)
+    cursor.adapters.register_loader("json", TextBinaryLoader)
+    cursor.adapters.register_loader("timestamptz", _Moment)
+
+
+class _Id(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        return str(UUID(bytes=bytes(data)))
+
+
+class _Moment(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        return (_EPOCH + timedelta(microseconds=int.from_bytes(data, "big", signed=True))).isoformat()

@@ -1,0 +1,92 @@
+"""A database as Django names it: by its alias in settings.DATABASES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db import connections, reset_queries
+from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.signals import connection_created
+from django.utils.connection import ConnectionProxy
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import Conninfo
+
+from rowlock.db.address import Address
+from rowlock.errors import NotConfigured
+
+
+def address(alias: str) -> Address:
+    """Where Django connects to under this alias now; in tests that is the test database."""
+    source = f"settings.DATABASES[{alias!r}]"
+    if alias not in connections.settings:
+        raise NotConfigured(f"there is no {source}; it has {', '.join(sorted(connections.settings))}")
+    theirs = connections[alias]
+    if theirs.vendor != "postgresql":
+        raise NotConfigured(
+            f"{source} is a {theirs.vendor} database; Rowlock runs on PostgreSQL: name the alias of one"
+        )
+    return Address(source, conninfo=make_conninfo(**_libpq_options(theirs)))
+
+
+def connection(alias: str) -> object:
+    """Django's connection under this alias, whichever thread uses it."""
+    return ConnectionProxy(connections, alias)
+
+
+def is_postgresql(alias: str) -> bool:
+    """Whether Rowlock can live there."""
+    return bool(connections[alias].vendor == "postgresql")
+
+
+class AsForRequest:
+    """What Django does around each request, around something else: connections too old or broken are closed.
+
+    In the thread that uses them: this one, or for async code the one in which Django's async verbs do their work.
+    """
+
+    def __enter__(self) -> None:
+        _begin()
+
+    def __exit__(self, *_: object) -> None:
+        _close_old()
+
+    async def __aenter__(self) -> None:
+        await sync_to_async(_begin)()
+
+    async def __aexit__(self, *_: object) -> None:
+        await sync_to_async(_close_old)()
+
+
+def before_one_comes_or_goes(function: Callable[[], None]) -> None:
+    """Call this before Django makes, copies or drops a database: only for that it connects to none in particular."""
+
+    def connected(*, connection: Any, **_: object) -> None:  # noqa: ANN401  Django has no types
+        if connection.alias == NO_DB_ALIAS:
+            function()
+
+    connection_created.connect(connected, weak=False)
+
+
+def _begin() -> None:
+    reset_queries()
+    _close_old()
+
+
+def _close_old() -> None:
+    """But not in the middle of somebody's transaction: a test's, in which all of this happens."""
+    for one in connections.all(initialized_only=True):
+        if not one.in_atomic_block:
+            one.close_if_unusable_or_obsolete()
+
+
+def _libpq_options(theirs: Any) -> dict[str, Any]:  # noqa: ANN401  Django has no types
+    """What Django would connect by, less what is for psycopg itself."""
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    options = {name: value for name, value in theirs.get_connection_params().items() if name in known}
+    role = theirs.settings_dict["OPTIONS"].get("assume_role")
+    if role:  # Django says SET ROLE when it has connected
+        escaped = role.replace("\\", "\\\\").replace(" ", "\\ ")
+        options["options"] = f"{options.get('options', '')} -c role={escaped}".strip()
+    return options

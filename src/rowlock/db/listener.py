@@ -1,0 +1,182 @@
+"""The thread that listens for a waiting room. Notifications are hints, lost or late at times: the poll is the bound."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import random
+import selectors
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import psycopg
+
+from rowlock.db.session import Connection, Steady, Unreachable
+from rowlock.store import waiters
+
+if TYPE_CHECKING:
+    from rowlock.db.waiting import WaitingRoom
+
+log = logging.getLogger("rowlock.results")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+
+
+class Listener(threading.Thread):
+    """One life of the thread. Its rows in rowlock.waiters bear its id, and so does its channel."""
+
+    def __init__(self, room: WaitingRoom) -> None:
+        super().__init__(name="rowlock-results", daemon=True)
+        self._room = room
+        self._id = str(uuid4())
+        self._listening: Connection | None = None
+        self._told = False  # a notification has come that nobody has looked into
+        self._rested_until = 0.0  # after a look, as long as it took: notifications may come faster than looks
+        self._poll_at = 0.0
+        self._looks: list[tuple[float, int, list[str]]] = []  # when, which of the looks after entering, for whom
+        self._idle_since: float | None = None
+        self._hurried = False
+        self._bell, self._heard = socket.socketpair()
+        self._bell.setblocking(False)
+        self._heard.setblocking(False)
+        self._rung = False
+
+    # What the room says
+
+    def ring(self) -> None:
+        """Come and look into the room."""
+        if not self._rung:
+            self._rung = True
+            self._bell.send(b"!")
+
+    def hurry(self) -> None:
+        """Go as soon as nobody waits."""
+        self._hurried = True
+        self.ring()
+
+    # The thread's life
+
+    def run(self) -> None:
+        """Listen until nobody needs it."""
+        with self._bell, self._heard:
+            try:
+                self._live()
+            except psycopg.Error as error:
+                self._room.fail(self._room.database.explained(error), self)
+            except BaseException as error:  # whatever it is, those who wait must hear of it
+                self._room.fail(error, self)
+
+    def _live(self) -> None:
+        database = self._room.database
+        steady = Steady(database.conninfo(), database.schema, name="rowlock results")
+        pause = _FIRST_PAUSE
+        try:
+            while not (self._is_idle() and self._room.may_go(self)):
+                try:
+                    self._turn(steady)
+                    pause = _FIRST_PAUSE
+                except (Unreachable, psycopg.OperationalError) as trouble:
+                    steady.close()
+                    if self._room.is_empty:  # then there is nothing to come back for
+                        self._hurried = True
+                        continue
+                    log.warning("waiting for results: %s; trying again", str(trouble).partition("\n")[0])
+                    self._rest(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
+                    pause = min(pause * 2, _LONGEST_PAUSE)
+        finally:
+            steady.close()
+
+    def _is_idle(self) -> bool:
+        """Whether nobody has waited for long enough."""
+        if not self._room.is_empty:
+            self._idle_since = None
+            return False
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        return self._hurried or now - self._idle_since >= self._room.linger.total_seconds()
+
+    def _turn(self, steady: Steady) -> None:
+        """Enter those who came, look for those whose time it is, forget those who went, and rest."""
+        new, gone = self._room.changes()
+        connection = steady.open()
+        if connection is not self._listening:
+            self._listen(connection)
+            new = self._room.open()  # after a crash of the server nothing of what was entered is there
+        if new:
+            steady.run(waiters.enter(listener=self._id, jobs=new))
+            heapq.heappush(self._looks, (time.monotonic(), 0, new))
+        if wanted := self._wanted(time.monotonic()):
+            self._look(steady, wanted)
+        if gone:
+            steady.run(waiters.leave(listener=self._id, jobs=gone))
+        self._hear(connection)
+        self._rest(self._until_next(time.monotonic()), connection)
+
+    def _listen(self, connection: Connection) -> None:
+        connection.add_notify_handler(self._notified)
+        channel = psycopg.sql.Identifier(waiters.channel(self._id))
+        connection.execute(psycopg.sql.SQL("listen {}").format(channel))
+        self._listening = connection
+
+    def _wanted(self, now: float) -> list[str]:
+        """The jobs to look for: all of them when a notification came or it is time to poll."""
+        due = self._due(now)
+        if now < self._poll_at and not (self._told and now >= self._rested_until):
+            return due
+        self._told = False
+        self._poll_at = now + self._room.poll.total_seconds() * random.uniform(0.8, 1.0)  # jitter
+        return self._room.open()
+
+    def _due(self, now: float) -> list[str]:
+        """The jobs entered not long ago that are to be looked for now."""
+        due: list[str] = []
+        while self._looks and self._looks[0][0] <= now:
+            _, count, jobs = heapq.heappop(self._looks)
+            jobs = self._room.still_open(jobs)
+            due += jobs
+            if jobs and count < len(self._room.looks):
+                heapq.heappush(self._looks, (now + self._room.looks[count].total_seconds(), count + 1, jobs))
+        return due
+
+    def _look(self, steady: Steady, wanted: list[str]) -> None:
+        started = time.monotonic()
+        endings = steady.run(waiters.endings(wanted))
+        ended = time.monotonic()
+        self._rested_until = ended + (ended - started)
+        self._room.answer(endings, looked_for=wanted)
+        if endings:
+            self.ring()  # there is something to forget
+
+    def _until_next(self, now: float) -> float:
+        """Seconds until there is something to do."""
+        moments = [self._looks[0][0]] if self._looks else []
+        if self._room.is_empty:
+            moments.append(now if self._hurried else now + self._room.linger.total_seconds())
+        else:
+            moments.append(self._rested_until if self._told else self._poll_at)
+        return max(0.0, min(moments) - now)
+
+    def _rest(self, seconds: float, connection: Connection | None = None) -> None:
+        """Wait until something has come, at most so long."""
+        with selectors.DefaultSelector() as selector:  # not select(), which ends at 1,024 open files
+            selector.register(self._heard, selectors.EVENT_READ)
+            if connection is not None:
+                selector.register(connection.fileno(), selectors.EVENT_READ)
+            ready = {key.fd for key, _ in selector.select(seconds)}
+        if self._heard.fileno() in ready:
+            self._heard.recv(64)
+            self._rung = False
+        if connection is not None and connection.fileno() in ready:
+            connection.pgconn.consume_input()
+            self._hear(connection)
+
+    def _hear(self, connection: Connection) -> None:
+        """Take the notifications that have been read, some of them perhaps along with a statement's answer."""
+        while connection.pgconn.notifies():
+            self._told = True
+
+    def _notified(self, _notify: psycopg.Notify) -> None:
+        self._told = True

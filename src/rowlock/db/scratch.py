@@ -1,0 +1,49 @@
+"""A schema for a while: made for one use and dropped after it, and never one that somebody else has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg import sql
+
+from rowlock.db.migrate import migrate
+from rowlock.db.session import Connection, connect
+from rowlock.errors import RowlockError
+
+# What a schema of ours is known by, should its maker have been killed before the end.
+_MARK = "a scratch schema of Rowlock, dropped without asking"
+
+
+@contextmanager
+def scratch(conninfo: str, schema: str) -> Iterator[None]:
+    """Inside it there is this schema, migrated and empty; RowlockError if the name is taken or just in use."""
+    with connect(conninfo, name=f"rowlock {schema}") as connection:
+        # For the life of this session: a second one at the same time must not drop the first one's schema.
+        lock = connection.execute("select pg_try_advisory_lock(hashtextextended(%s, 0))", [f"{schema}.scratch"])
+        if lock.fetchone() != (True,):
+            raise RowlockError(
+                f"schema {schema!r} is in use by another process like this one; try again when it is done"
+            )
+        _drop(connection, schema)
+        connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
+        connection.execute(sql.SQL("comment on schema {} is {}").format(sql.Identifier(schema), sql.Literal(_MARK)))
+        try:
+            migrate(connection, schema)
+            yield
+        finally:
+            _drop(connection, schema)
+
+
+def _drop(connection: Connection, schema: str) -> None:
+    found = connection.execute(
+        "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [schema]
+    ).fetchone()
+    if found is None:
+        return
+    if found != (_MARK,):
+        raise RowlockError(
+            f"there is a schema {schema!r} that this command did not make, and it would have to be dropped; "
+            "rename that one, or use another database"
+        )
+    connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
