@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -46,3 +48,28 @@ def one(db: Db, query: str, *params: object) -> Any:  # noqa: ANN401  whatever t
 def ended(db: Db) -> list[tuple[Any, ...]]:
     """The jobs in history, in the order in which they were made: task, state, reason, failures."""
     return db.execute("select task, state, reason, failures from rowlock.history order by id").fetchall()
+
+
+@contextmanager
+def working(app: Rowlock, **options: Any) -> Iterator[None]:  # noqa: ANN401  app.worker's own
+    """A worker that lives in another thread while the test goes on."""
+    stop, errors = threading.Event(), list[BaseException]()
+
+    async def work() -> None:
+        async with app.worker(grace=timedelta(seconds=5), **options):
+            await asyncio.to_thread(stop.wait)
+
+    def life() -> None:
+        try:
+            asyncio.run(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=life)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert errors == []

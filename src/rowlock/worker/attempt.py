@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from uuid import UUID
 
 from rowlock.errors import RowlockError
+from rowlock.model.names import check_note, check_share
 from rowlock.model.row import Claimed
+
+# Takes an attempt's word of how far it is: a share and a note.
+Say = Callable[[Claimed, float, str | None], None]
+
+
+def unheard(_row: Claimed, _share: float, _note: str | None) -> None:
+    """For attempts that nobody watches."""
 
 
 class CurrentJob:
     """The job that the running handler works on."""
 
-    __slots__ = ("_row",)
+    __slots__ = ("_row", "_say")
 
-    def __init__(self, row: Claimed) -> None:
+    def __init__(self, row: Claimed, say: Say) -> None:
         self._row = row
+        self._say = say
 
     @property
     def id(self) -> UUID:
@@ -56,6 +66,13 @@ class CurrentJob:
     def tags(self) -> tuple[str, ...]:
         """Its tags."""
         return tuple(self._row.tags or ())
+
+    def progress(self, share: float, note: str | None = None) -> None:
+        """Say how far this attempt is, from 0 to 1, and what it does, for those who look at the job's record.
+
+        It waits for nothing, in async and in sync handlers: the worker writes the latest word about once a second.
+        """
+        self._say(self._row, check_share(share), check_note(note))
 
     def __repr__(self) -> str:
         return f"<job {self._row.id} of {self._row.task}, attempt {self.attempt} of {self.attempts}>"

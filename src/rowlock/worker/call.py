@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from rowlock.errors import Cancel, InvalidArguments, RetryAfter, Snooze
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.worker.attempt import CurrentJob, running
+from rowlock.worker import around
+from rowlock.worker.around import Around
+from rowlock.worker.attempt import CurrentJob, Say, running, unheard
 
 # Where a sync handler runs: given a function that never raises, answers what it answers.
 Returned = tuple[object, BaseException | None]
@@ -23,10 +27,22 @@ InThread = Callable[[Callable[[], Returned]], Awaitable[Returned]]
 
 
 class Caller:
-    """Calls handlers: async ones on the loop, sync ones where `in_thread` says."""
+    """Calls handlers inside what is around them: async ones on the loop, sync ones where `in_thread` says."""
 
-    def __init__(self, *, handlers: Mapping[str, Handler], in_thread: InThread) -> None:
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        in_thread: InThread,
+        arounds: Sequence[Around] = (),
+        progress: Say = unheard,
+        seen: Callable[[BaseException], object] | None = None,
+    ) -> None:
+        """`seen` is shown every error as it was raised, before it becomes an outcome."""
         self._handlers = handlers
+        self._seen = seen
+        self._arounds = arounds
+        self._progress = progress
         self._run_in_thread = in_thread
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
 
@@ -43,7 +59,7 @@ class Caller:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
             return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
-        running.set(CurrentJob(row))
+        running.set(CurrentJob(row, self._progress))
         return await self._handled(row, handler, args, kwargs)
 
     async def _handled(
@@ -59,15 +75,20 @@ class Caller:
             return Succeeded(handler.result.encode(result))
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
             # The handler has done its work, so doing it again is not the cure.
+            if self._seen is not None:
+                self._seen(error)
             return Failed(describe(error).to_json(), "result")
 
     def _call(
         self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Coroutine[object, None, object]:
-        if handler.is_async:
-            called: Coroutine[object, None, object] = handler.function(*args, **kwargs)
+        if self._arounds:
+            function = partial(handler.function, *args, **kwargs)
+            called: Coroutine[object, None, object] = self._surrounded(function, is_async=handler.is_async)
+        elif handler.is_async:
+            called = handler.function(*args, **kwargs)
         else:
-            called = self._in_thread(handler, args, kwargs)
+            called = self._in_thread(partial(handler.function, *args, **kwargs))
         timeout = handler.spec.timeout
         return called if timeout is None else self._limited(called, timeout)
 
@@ -81,12 +102,20 @@ class Caller:
                 raise TimeoutError(f"the attempt took longer than its timeout of {timeout}") from error
             raise
 
-    async def _in_thread(self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+    async def _surrounded(self, function: Callable[[], Any], *, is_async: bool) -> object:
+        """A plain context manager goes where the handler goes, so that what belongs to a thread is in the right one."""
+        contexts = around.made(self._arounds, running.get())
+        if is_async:
+            return await around.on_loop(contexts, function)
+        on_loop, in_thread = around.parted(contexts)
+        return await around.on_loop(on_loop, partial(self._in_thread, partial(around.in_thread, in_thread, function)))
+
+    async def _in_thread(self, function: Callable[[], object]) -> object:
         """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
 
         def call() -> Returned:
             try:
-                return handler.function(*args, **kwargs), None
+                return function(), None
             except BaseException as error:  # SystemExit ends the attempt, not the thread
                 return None, error
 
@@ -97,6 +126,8 @@ class Caller:
 
     def _failed(self, row: Claimed, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
+        if self._seen is not None:
+            self._seen(error)
         if isinstance(error, Snooze):
             return Snoozed(error.delay)
         if isinstance(error, Cancel):

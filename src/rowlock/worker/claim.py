@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from rowlock.db.link import Link
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, workers
+from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.run import Runner
 
@@ -36,12 +37,15 @@ _TAKE_UP_EVERY = 5.0
 class Claimer:
     """The loop that claims."""
 
-    def __init__(self, *, link: Link, queues: Queues, tasks: Sequence[str], worker: str, runner: Runner) -> None:
+    def __init__(
+        self, *, link: Link, queues: Queues, tasks: Sequence[str], worker: str, runner: Runner, counts: Counts
+    ) -> None:
         self._link = link
         self._queues = queues
         self._tasks = tasks
         self._worker = worker
         self._runner = runner
+        self._counts = counts
         self._floors = Floors()
         self._wake = asyncio.Event()
         self._stopping = False
@@ -106,6 +110,8 @@ class Claimer:
         if started >= self._next_take_up and len(rows) < room:
             rows += await self._take_up(room - len(rows))
             self._next_take_up = ended + _TAKE_UP_EVERY
+        if rows:
+            self._counts.claimed(rows, ended - started)
         self._runner.take(rows, asked=room, round_trip=ended - started)
         return len(rows)
 

@@ -17,15 +17,16 @@ from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Steady, Unreachable
 from rowlock.model.handler import Handler
-from rowlock.model.outcome import Ended, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
-from rowlock.store.queues import QueueSettings
 from rowlock.worker import upkeep
+from rowlock.worker.around import Around
 from rowlock.worker.claim import Claimer
+from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Queues
 from rowlock.worker.renew import Renewer
+from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
 from rowlock.worker.settle import Settler
 
@@ -46,11 +47,7 @@ class Setup:
     slots: int
     threads: int
     lease: timedelta
-
-    @property
-    def longest_kept(self) -> timedelta:
-        """The longest retention that the app or a task asks for."""
-        return max([self.keep.longest, *(h.spec.keep.longest for h in self.handlers.values() if h.spec.keep)])
+    arounds: Sequence[Around] = ()
 
 
 class Incarnation:
@@ -61,18 +58,25 @@ class Incarnation:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
         self._setup = setup
-        self._settings: dict[str, QueueSettings] = {}
+        self._retention = Retention(setup.handlers, setup.keep)
+        self._counts = Counts(self.id)
         self._steady = Steady(conninfo, setup.schema, name="rowlock renew")
         self._settle_link = Link(conninfo, setup.schema, name="rowlock settle")
         self._claim_link = Link(conninfo, setup.schema, name="rowlock claim")
         self._settler = Settler(
             link=self._settle_link,
-            keep=self._keep,
+            keep=self._retention.after,
             settled=self._settled,
             make_partitions=partial(self._make_partitions, conninfo),
         )
         self._runner = Runner(
-            handlers=setup.handlers, slots=setup.slots, threads=setup.threads, finished=self._settler.add
+            handlers=setup.handlers,
+            slots=setup.slots,
+            threads=setup.threads,
+            finished=self._settler.add,
+            progress=self._settler.progress.say,
+            counts=self._counts,
+            arounds=setup.arounds,
         )
         self._claimer = Claimer(
             link=self._claim_link,
@@ -80,6 +84,7 @@ class Incarnation:
             tasks=sorted(setup.handlers),
             worker=self.id,
             runner=self._runner,
+            counts=self._counts,
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
@@ -98,8 +103,9 @@ class Incarnation:
                 lease=self._setup.lease,
                 actor=self.name,
                 keep=self._setup.keep,
-                longest=self._setup.longest_kept,
-                settings=self._learn,
+                longest=self._retention.longest,
+                settings=self._retention.learn,
+                counts=self._counts,
             ),
         )
 
@@ -130,19 +136,29 @@ class Incarnation:
         self._runner.drain()
         await self._runner.wait(grace, hurry=hurry)
         await self._runner.cancel()
+        left = False
         try:
             async with asyncio.timeout(_LEAVE_WITHIN):
                 if not settling.done():
                     await self._settler.flush()
                 await self._settle_link.run(jobs.hand_back(worker=self.id))
                 await self._settle_link.run(workers.leave(worker=self.id))
+                left = True
         except TimeoutError:
             log.error("no answer from the database; others take our jobs when our lease has run out")  # noqa: TRY400
         settling.cancel()
         await asyncio.wait([settling])
         await asyncio.to_thread(self._renewer.stop)
+        if left:  # else nobody answers
+            await asyncio.to_thread(self._write_last_counts)
         await self._close()
         log.info("worker %s (%s) has stopped", self.name, self.id)
+
+    def _write_last_counts(self) -> None:
+        try:
+            self._counts.write(self._steady)
+        except Exception:
+            log.exception("the last counts could not be written; what stats say of this worker ends before its end")
 
     def _enter(self) -> bool:
         try:
@@ -154,9 +170,9 @@ class Incarnation:
 
     def _register(self) -> None:
         setup = self._setup
-        make_partitions(self._steady.open(), setup.schema, longest=setup.longest_kept)
-        self._learn(self._steady.run(queues.settings()))
-        self._steady.run(
+        make_partitions(self._steady.open(), setup.schema, longest=self._retention.longest)
+        self._retention.learn(self._steady.run(queues.settings()))
+        [now] = self._steady.run(
             workers.register(
                 worker=self.id,
                 host=socket.gethostname(),
@@ -168,6 +184,7 @@ class Incarnation:
                 lease=setup.lease,
             )
         )
+        self._counts.begin(now)
 
     async def _close(self) -> None:
         self._runner.close()
@@ -183,7 +200,7 @@ class Incarnation:
         steady = Steady(conninfo, self._setup.schema, name="rowlock partitions")
         try:
             await asyncio.to_thread(
-                lambda: make_partitions(steady.open(), self._setup.schema, longest=self._setup.longest_kept)
+                lambda: make_partitions(steady.open(), self._setup.schema, longest=self._retention.longest)
             )
         except Exception:
             log.exception("partitions of history could not be made; trying again")
@@ -200,19 +217,3 @@ class Incarnation:
         if not loop.cancelled() and loop.exception() is not None:
             log.critical("a loop of worker %s failed; starting anew", self.name, exc_info=loop.exception())
             self.ended.set()
-
-    # Retention: the operator's row wins over the decorator, which wins over the app.
-
-    def _learn(self, settings: Sequence[QueueSettings]) -> None:
-        self._settings = {queue.name: queue for queue in settings}
-
-    def _keep(self, row: Claimed, outcome: Ended) -> timedelta | None:
-        handler = self._setup.handlers.get(row.task)
-        if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
-            return None
-        operator = self._settings.get(row.queue)
-        asked = operator.keep_after(outcome) if operator is not None else None
-        if asked is not None:
-            return asked
-        keep = handler.spec.keep if handler is not None else None
-        return (keep or self._setup.keep).after(outcome)

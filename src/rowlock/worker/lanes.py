@@ -24,10 +24,10 @@ class Queues:
     def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
         self.names = tuple(check_queue(name) for name in queues)
         if not self.names or len(set(self.names)) < len(self.names):
-            raise InvalidOption(f"queues={queues!r} must name at least one queue, and each once")
+            raise InvalidOption(f"{queues!r} must name at least one queue, and each once")
         self._weights = dict(queues) if isinstance(queues, Mapping) else None
         if self._weights is not None and not all(weight > 0 for weight in self._weights.values()):
-            raise InvalidOption(f"queues={queues!r}: every weight must be more than zero")
+            raise InvalidOption(f"{queues!r}: every weight must be more than zero")
 
     def order(self) -> Sequence[str]:
         """The order in which to look this time."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import timedelta
@@ -14,7 +14,10 @@ from datetime import timedelta
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
+from rowlock.worker.around import Around
+from rowlock.worker.attempt import Say
 from rowlock.worker.call import Caller, Returned
+from rowlock.worker.count import Counts
 from rowlock.worker.prefetch import Prefetch
 
 log = logging.getLogger("rowlock.worker")
@@ -31,12 +34,21 @@ class Runner:
     """The slots of a worker, and the jobs that wait for one."""
 
     def __init__(
-        self, *, handlers: Mapping[str, Handler], slots: int, threads: int, finished: Callable[[Claimed, Outcome], None]
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        slots: int,
+        threads: int,
+        finished: Callable[[Claimed, Outcome], None],
+        counts: Counts,
+        progress: Say,
+        arounds: Sequence[Around] = (),
     ) -> None:
         self._slots = slots
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="rowlock")
-        self._caller = Caller(handlers=handlers, in_thread=self._in_thread)
+        self._caller = Caller(handlers=handlers, in_thread=self._in_thread, arounds=arounds, progress=progress)
         self._finished = finished
+        self._counts = counts
         self._prefetch = Prefetch(slots)
         self._waiting: deque[tuple[Claimed, float]] = deque()
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -134,8 +146,10 @@ class Runner:
         """One attempt, from claimed to finished."""
         started = time.perf_counter()
         outcome = await self._caller.attempt(row)
-        took = time.perf_counter() - started
+        ended = time.perf_counter()
+        took = ended - started
         self._prefetch.ran(took)
+        self._counts.ended(row, outcome, took, ended)
         del self._running[row.token]
         self._report(row, outcome, took)
         self._finished(row, outcome)

@@ -15,6 +15,7 @@ from rowlock.model.outcome import Cancelled, Ended, Failed, Outcome, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.store.query import Query
+from rowlock.worker.progress import ProgressBoard
 
 log = logging.getLogger("rowlock.worker")
 
@@ -47,6 +48,7 @@ class Settler:
         self._open = 0
         self._all_done = asyncio.Event()
         self._all_done.set()
+        self.progress = ProgressBoard(self._some.set)
 
     def add(self, row: Claimed, outcome: Outcome) -> None:
         """An attempt has finished."""
@@ -60,12 +62,24 @@ class Settler:
         while True:
             await self._some.wait()
             self._some.clear()
-            while self._finished:
-                await self._settle([self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))])
+            while self._finished or self.progress.is_due:
+                batch = [self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))]
+                await self._write_progress(batch)
+                await self._settle(batch)
 
     async def flush(self) -> None:
         """Return when everything that was added is settled, or known to be lost."""
         await self._all_done.wait()
+
+    async def _write_progress(self, batch: Sequence[Finished]) -> None:
+        """Write what is due, and the last words of attempts that are about to be settled: history takes them along."""
+        said = self.progress.take(row for row, _ in batch)
+        if not said:
+            return
+        try:
+            await self._link.run(jobs.progress(said))
+        except Refused as error:
+            log.error("PostgreSQL refuses progress of %d jobs (%s)", len(said), error)  # noqa: TRY400  it is its answer
 
     async def _settle(self, batch: list[Finished]) -> None:
         """Settle a batch: what ends the job in one statement, what returns it in another."""

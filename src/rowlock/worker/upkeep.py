@@ -9,14 +9,21 @@ from datetime import timedelta
 from rowlock.db import partitions
 from rowlock.db.session import Steady
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, queues, workers
+from rowlock.store import jobs, minutes, pauses, queues, waiters, workers
 from rowlock.store.queues import QueueSettings
+from rowlock.worker.count import Counts
 from rowlock.worker.renew import Chore
 
 log = logging.getLogger("rowlock.upkeep")
 
 MOST_CRASHES = 3
 _RESCUE_BATCH = 500
+# Listeners take back their own rows; those of a process that was killed stay so long.
+_WAITERS_STAY = timedelta(hours=1)
+# Chunks of jobs that one sweep releases: it shares its thread with the lease.
+_RELEASES = 10
+_MINUTES_BATCH = 5_000
+_MINUTES_BATCHES = 20
 
 
 def chores(
@@ -26,6 +33,7 @@ def chores(
     keep: Keep,
     longest: timedelta,
     settings: Callable[[Sequence[QueueSettings]], None],
+    counts: Counts,
 ) -> list[Chore]:
     """The upkeep of a fleet."""
     sweep = min(timedelta(seconds=5), lease / 3)
@@ -39,7 +47,11 @@ def chores(
             timedelta(seconds=10),
             lambda connection: settings(connection.run(queues.settings())),
         ),
+        Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
+        Chore("resuming", sweep, lambda connection: resume(connection, actor=actor)),
         Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
+        Chore("writing counts", minutes.WRITE_EVERY, counts.write),
+        Chore("removing old counts", timedelta(minutes=5), remove_minutes),
     ]
 
 
@@ -69,8 +81,32 @@ def rescue(connection: Steady, *, keep: Keep, actor: str, lost: bool) -> None:
         )
 
 
+def clear_waiters(connection: Steady) -> None:
+    """Remove what processes that were killed while they waited for results have left."""
+    connection.run(waiters.clear(age=_WAITERS_STAY))
+
+
+def resume(connection: Steady, *, actor: str) -> None:
+    """End the pauses whose time is over, and release jobs that wait for a pause that is no more."""
+    left = _RELEASES
+    for task in filter(None, connection.run(pauses.expire(actor=actor))):
+        released = 0
+        while left and (chunk := connection.run(pauses.release(task))[0]):
+            released += chunk
+            left -= 1
+        if released:
+            log.info("released %d jobs of %s: it is not paused any more", released, task)
+
+
 def retain(connection: Steady, *, longest: timedelta) -> None:
     """Make partitions ahead of need and drop expired ones."""
     partitions.make_partitions(connection.open(), connection.schema, longest=longest)
     for name in partitions.drop_partitions(connection.open(), connection.schema):
         log.info("dropped %s: everything in it has expired", name)
+
+
+def remove_minutes(connection: Steady) -> None:
+    """Remove counts that are over a day old, and no more at once than lets the lease be renewed in time."""
+    for _ in range(_MINUTES_BATCHES):
+        if connection.run(minutes.remove(_MINUTES_BATCH))[0] < _MINUTES_BATCH:
+            return

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
-from rowlock.errors import InvalidOption
 from rowlock.model.handler import Handler
 from rowlock.model.spec import Keep
+from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
+from rowlock.worker.settings import GRACE, LEASE, QUEUES, SLOTS, THREADS, threads_for
 
 log = logging.getLogger("rowlock.worker")
-
-_MOST_THREADS = 32
 
 
 class Worker:
@@ -31,27 +31,28 @@ class Worker:
         handlers: Mapping[str, Handler],
         database: Database,
         keep: Keep,
-        queues: str | Sequence[str] | Mapping[str, float],
-        slots: int,
+        queues: str | Sequence[str] | Mapping[str, float] | None,
+        slots: int | None,
         threads: int | None,
-        lease: timedelta,
-        grace: timedelta,
+        lease: timedelta | None,
+        grace: timedelta | None,
+        arounds: Sequence[Around] = (),
+        lifespan: Callable[[], Plain | Async] = nullcontext,
     ) -> None:
-        if slots < 1 or (threads is not None and threads < 1):
-            raise InvalidOption(f"slots={slots} and threads={threads} must be at least 1")
-        if lease < timedelta(seconds=1):
-            raise InvalidOption(f"lease={lease} is too short to be renewed; give at least a second")
+        slots = SLOTS.chosen(slots)
         self._database = database
-        self._grace = grace
+        self._grace = GRACE.chosen(grace)
         self._setup = Setup(
             handlers=handlers,
             schema=database.schema,
             keep=keep,
-            queues=Queues([queues] if isinstance(queues, str) else queues),
+            queues=Queues(QUEUES.chosen(queues)),
             slots=slots,
-            threads=threads or min(slots, _MOST_THREADS),
-            lease=lease,
+            threads=THREADS.chosen(threads) or threads_for(slots),
+            lease=LEASE.chosen(lease),
+            arounds=tuple(arounds),
         )
+        self._lifespan = lifespan
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()
         self._started = asyncio.Event()
@@ -61,11 +62,19 @@ class Worker:
         """Work until `stop()` is called."""
         conninfo = await asyncio.to_thread(self._database.conninfo)
         await self._unless_stopped(wait_for_schema(conninfo, self._database.schema))
-        while not self._stopping.is_set():
-            incarnation = Incarnation(self._setup, conninfo)
+        if self._stopping.is_set():
+            return
+        async with AsyncExitStack() as stack:
+            await enter(stack, checked(self._lifespan(), "lifespan"))
+            while not self._stopping.is_set():
+                await self._live(Incarnation(self._setup, conninfo))
+
+    async def _live(self, incarnation: Incarnation) -> None:
+        try:
             await self._unless_stopped(incarnation.start())
             self._started.set()
             await self._first_of(self._stopping.wait(), incarnation.ended.wait())
+        finally:  # whoever cancels us finds the jobs handed back and the connections closed
             # A lost lease leaves no grace: others may be running the same jobs by now.
             grace = self._grace if self._stopping.is_set() else timedelta(0)
             await incarnation.stop(grace, hurry=self._hurry)

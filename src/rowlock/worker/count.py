@@ -1,0 +1,145 @@
+"""Count: what this worker did, minute by minute, for rates and durations.
+
+The event loop counts and the renewing thread writes, without a lock: the loop alone changes a count, the thread writes
+a copy, and what it has just missed it writes the next time.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from math import inf
+from operator import itemgetter
+
+from rowlock.db.session import Steady
+from rowlock.model.histogram import BOUNDS, BUCKETS
+from rowlock.model.outcome import Cancelled, Failed, Outcome, Retried, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.store import minutes
+from rowlock.store.minutes import Claims, Tally
+
+# Rows that a minute may have. Jobs of unknown tasks are claimed too, and of made-up names there may be any number.
+_MOST_PAIRS = 1_000
+# What is kept through an outage.
+_MOST_MINUTES = 60
+
+# Attempts that ended alike, in one flat list, which is quickest to count in: how many in each bucket of durations, then
+# their seconds, together and at most.
+_SECONDS = BUCKETS
+_SLOWEST = BUCKETS + 1
+_NONE = [0.0] * (BUCKETS + 2)
+
+Pair = tuple[str, str]
+Ending = tuple[str, str, type[Outcome]]
+_pair = itemgetter(Claimed._fields.index("queue"), Claimed._fields.index("task"))
+
+
+class _Minute:
+    """What was counted in one minute, which ends at `ends` by time.perf_counter()."""
+
+    __slots__ = ("claimed", "claims", "ended", "ends", "number")
+
+    def __init__(self, number: int, ends: float) -> None:
+        self.number = number
+        self.ends = ends
+        self.claims = Claims(0, 0, 0.0, 0.0)
+        self.claimed: Counter[Pair] = Counter()
+        self.ended: dict[Ending, list[float]] = {}
+
+    def tallies(self) -> list[Tally]:
+        """What is to be written of it."""
+        claimed, ended = self.claimed.copy(), self.ended.copy()
+        pairs = dict.fromkeys([*((queue, task) for queue, task, _ in ended), *claimed])
+        return [_tally(self.number, pair, claimed[pair], ended) for pair in islice(pairs, _MOST_PAIRS)]
+
+
+class Counts:
+    """What a worker counts. Minutes are the database's: its time, told at every write, is carried on from there."""
+
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
+        self._offset = 0.0
+        self._minute = _Minute(0, inf)
+        self._past: deque[_Minute] = deque(maxlen=_MOST_MINUTES)
+        self._written: set[Tally] = set()
+        self._claims = self._minute.claims
+
+    def begin(self, now: float) -> None:
+        """Start counting, when it is `now` in the database, in seconds since 1970."""
+        self._offset = now - time.perf_counter()
+        self._minute = self._minute_at(time.perf_counter())
+
+    # On the event loop: for a job they take 0.15 and 0.45 µs, where a call of an empty method takes 0.13 µs.
+
+    def claimed(self, rows: Sequence[Claimed], took: float) -> None:
+        """A claim has found these jobs."""
+        minute = self._now(time.perf_counter())
+        minute.claimed.update(map(_pair, rows))
+        claims, claimed, seconds, slowest = minute.claims
+        minute.claims = Claims(claims + 1, claimed + len(rows), seconds + took, max(slowest, took))
+
+    def ended(self, row: Claimed, outcome: Outcome, took: float, now: float) -> None:
+        """An attempt has ended, `now` by time.perf_counter()."""
+        minute = self._minute if now < self._minute.ends else self._now(now)
+        alike = minute.ended.get((row.queue, row.task, outcome.__class__))
+        if alike is None:
+            alike = minute.ended.setdefault((row.queue, row.task, outcome.__class__), _NONE.copy())
+        alike[bisect_right(BOUNDS, took)] += 1
+        alike[_SECONDS] += took
+        if took > alike[_SLOWEST]:  # noqa: PLR1730  max() takes five times as long
+            alike[_SLOWEST] = took
+
+    def _now(self, now: float) -> _Minute:
+        if now >= self._minute.ends:
+            self._past.append(self._minute)
+            self._minute = self._minute_at(now)
+        return self._minute
+
+    def _minute_at(self, now: float) -> _Minute:
+        # Never one that has been counted in before: the database's clock may have been set back.
+        number = max(int((now + self._offset) // 60), self._minute.number + 1)
+        return _Minute(number, (number + 1) * 60 - self._offset)
+
+    # In the renewing thread
+
+    def write(self, connection: Steady) -> None:
+        """Write what has changed since the last time; if nothing has, say nothing."""
+        past, current = [*self._past], self._minute
+        whole: set[Tally] = set()
+        for minute in (*past, current):
+            whole.update(minute.tallies())
+            if minute.claims.claims:
+                self._claims = minute.claims
+        if fresh := whole - self._written:
+            [now] = connection.run(minutes.write(list(fresh), worker=self._worker, claims=self._claims))
+            self._offset = now - time.perf_counter()
+        self._written = whole
+        for minute in past:
+            with suppress(ValueError):  # an outage has pushed it out meanwhile
+                self._past.remove(minute)
+
+
+def _tally(number: int, pair: Pair, claimed: int, ended: Mapping[Ending, list[float]]) -> Tally:
+    succeeded, failed, cancelled, retried = (
+        tuple(ended.get((*pair, kind), _NONE)) for kind in (Succeeded, Failed, Cancelled, Retried)
+    )
+    # A cancelled attempt may not have begun, and a snoozed one is not done: they do not say how long a task takes.
+    timed = (succeeded, failed, retried)
+    durations = tuple(int(sum(counts)) for counts in zip(*timed, strict=True))
+    return Tally(
+        minute=number,
+        queue=pair[0],
+        task=pair[1],
+        claimed=claimed,
+        succeeded=int(sum(succeeded[:BUCKETS])),
+        failed=int(sum(failed[:BUCKETS])),
+        cancelled=int(sum(cancelled[:BUCKETS])),
+        retried=int(sum(retried[:BUCKETS])),
+        seconds=sum(alike[_SECONDS] for alike in timed),
+        slowest=max(alike[_SLOWEST] for alike in timed),
+        durations=durations[:BUCKETS],
+    )
