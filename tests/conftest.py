@@ -6,17 +6,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
+from rowlock.db import disposable
 from rowlock.db.binaries import find_binaries
 from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.migrate import migrate
-from rowlock.db.session import connect
 from tests.waiting import until
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
@@ -63,31 +61,21 @@ def clear_leftovers() -> None:
 
 @pytest.fixture
 def database_url(server: EmbeddedPostgres) -> str:
-    """The address of an empty database that is this test's own."""
-    return new_database(server, "template1")
-
-
-def new_database(server: EmbeddedPostgres, template: str) -> str:
-    """The address of a new database; it goes with its server, because dropping it costs a checkpoint."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"create database {name} template {template}".encode())
-    return server.url_of(name)
+    """The address of an empty database that is this test's own; it goes with its server, for dropping costs as much."""
+    return disposable.create(server.url)
 
 
 @pytest.fixture(scope="session")
-def template(server: EmbeddedPostgres) -> str:
-    """The name of a database with our schema, from which tests' databases are copied."""
-    url = new_database(server, "template1")
-    with connect(url, name="template") as connection:
-        migrate(connection, "rowlock")
-        return connection.info.dbname
+def template(server: EmbeddedPostgres) -> Iterator[str]:
+    """The address of a database with our schema, from which tests' databases are copied."""
+    with disposable.migrated(server.url) as url:
+        yield url
 
 
 @pytest.fixture
 def url(server: EmbeddedPostgres, template: str) -> str:
     """The address of a database with our schema that is this test's own."""
-    return new_database(server, template)
+    return disposable.create(server.url, template=template)
 
 
 @pytest.fixture

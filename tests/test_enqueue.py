@@ -62,9 +62,13 @@ def row_of(db: Db, job: Job[Any]) -> Row:
     return row
 
 
-# Both ways into the table: one statement, and COPY from so many jobs on. Each answers the row of the first call.
+# The ways into the table: a statement for one, one for a few, COPY from so many on. Each answers the first call's row.
 def by_statement(app: Rowlock, call: Call[None], db: Db) -> Row:
     return row_of(db, call.enqueue())
+
+
+def by_array(app: Rowlock, call: Call[None], db: Db) -> Row:
+    return row_of(db, app.enqueue_many([call] * 2)[0])
 
 
 def by_copy(app: Rowlock, call: Call[None], db: Db) -> Row:
@@ -79,7 +83,7 @@ def by_the_loop(app: Rowlock, call: Call[None], db: Db) -> Row:
     return row_of(db, asyncio.run(enqueue()))
 
 
-each_way = pytest.mark.parametrize("way", [by_statement, by_copy, by_the_loop])
+each_way = pytest.mark.parametrize("way", [by_statement, by_array, by_copy, by_the_loop])
 Way = Callable[[Rowlock, Call[None], Db], Row]
 
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
 SAID = {
+    "asyncpg_connection": ["order 1 rolled back, and its job with it", "order 2 confirmed"],
     "bulk": ["10000 enqueued", "10000 sent"],
     "first_job": ["enqueued on mail", "welcome, user 42! (attempt 1)"],
     "keys": [
@@ -26,8 +27,24 @@ SAID = {
         "order 7 charged",
         "later: True",
     ],
+    "lifespan_and_around": [
+        "worker opens its door",
+        "lifespan_and_around.welcome: attempt 1 begins",
+        "lifespan_and_around.welcome: attempt 1 ends",
+        "welcome, user 42",
+        "worker closes its door",
+    ],
+    "pause": ["mail is paused by ann: the mail server moves", "resumed: True", "user 42 has mail"],
     "priorities_and_delay": ["first", "second", "third", "then", "last"],
+    "progress": ["75%, resizing thole.png", "resized: 4"],
     "queues": ["strict: mail, mail, reports, reports", "weighted, in some order: mail, mail, reports, reports"],
+    "results": [
+        "a quarter: 0.25",
+        "and once more: 0.25",
+        "failed by ZeroDivisionError: division by zero",
+        "cancelled: there is no right answer",
+        "tomorrow: ready",
+    ],
     "retries": [
         "order 7: attempt 1 of 3",
         "order 7: attempt 2 of 3",
@@ -36,18 +53,28 @@ SAID = {
         "reading 'seven'",
         "done",
     ],
+    "retry_failed": [
+        "would retry 1 of {'retry_failed.call_partner': 1}",
+        "1 retried",
+        "order 2 delivered",
+        "retried by ann: the partner is back",
+    ],
     "snooze_and_cancel": [
         "parcel 1: closed, attempt 1 is not spent",
         "parcel 1: delivered in attempt 1",
         "user 42 has paid: nothing to remind of",
     ],
+    "sqlalchemy_session": ["rolled back: table, order and job", "order 2 confirmed"],
+    "stats": ["mail: 3 due, 1 later, 0 running, paused: True", "workers: 0, not known: {}"],
     "sync_tasks": [
         "sync_tasks.shrink of boat.png, beside the main thread: True",
         "sync_tasks.shrink of oar.png, beside the main thread: True",
         "sync_tasks.shrink of rowlock.png, beside the main thread: True",
         "done",
     ],
+    "testing_jobs": ["1 passed"],
     "transaction": ["order 1 rolled back, and its job with it", "order 2 placed", "order 2 confirmed"],
+    "within": ["others see: [3]", "and after the commit: [2, 3]"],
 }
 # Threads, and a worker beside its enqueuer, speak in any order.
 IN_ANY_ORDER = {"first_job", "sync_tasks"}

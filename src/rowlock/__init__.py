@@ -6,9 +6,14 @@ from rowlock.errors import (
     EmbeddedError,
     InvalidArguments,
     InvalidOption,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
     KeyTaken,
+    NoResult,
     NotConfigured,
     PayloadTooLarge,
+    ResultTimeout,
     RetryAfter,
     RowlockError,
     SchemaMissing,
@@ -18,8 +23,11 @@ from rowlock.errors import (
     WrongConnection,
 )
 from rowlock.jobs import Job
+from rowlock.model.filter import Filter
+from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
 from rowlock.model.spec import Keep
+from rowlock.model.stats import Stats
 from rowlock.tasks import Call, Task, Tasks
 from rowlock.worker.attempt import CurrentJob, current_job
 from rowlock.worker.worker import Worker
@@ -29,19 +37,27 @@ __all__ = [
     "Cancel",
     "CurrentJob",
     "EmbeddedError",
+    "Filter",
     "InvalidArguments",
     "InvalidOption",
     "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobNotFound",
+    "JobRecord",
     "Keep",
     "KeyTaken",
+    "NoResult",
     "NotConfigured",
     "PayloadTooLarge",
+    "ResultTimeout",
     "Retry",
     "RetryAfter",
     "Rowlock",
     "RowlockError",
     "SchemaMissing",
     "Snooze",
+    "Stats",
     "Task",
     "TaskError",
     "Tasks",

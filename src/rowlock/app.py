@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
+from uuid import UUID
 
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
+from rowlock.db.waiting import WaitingRoom
 from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
-from rowlock.jobs import Job
-from rowlock.model.payload import encode_untyped
-from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, TaskSpec
-from rowlock.store.query import DEFAULT_SCHEMA
+from rowlock.jobs import Job, refuse_in_loop, show
+from rowlock.model.filter import check_id
+from rowlock.model.handler import Handler
+from rowlock.model.pause import Pause
+from rowlock.model.payload import Result, encode_untyped
+from rowlock.model.record import JobRecord
+from rowlock.model.spec import AS_DECLARED, Keep, TaskSpec
+from rowlock.model.stats import Stats
+from rowlock.operate import Jobs
+from rowlock.pauses import Pauses, pausing, resuming
+from rowlock.store.survey import survey
 from rowlock.tasks import Call, Task, Tasks
+from rowlock.worker.around import Around, Async, Plain, check_maker
 from rowlock.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
+AroundFunction = TypeVar("AroundFunction", bound=Around)
 
 
 class Rowlock:
     """An app: its tasks and its database.
 
     The database is `url`, else $ROWLOCK_URL, else $DATABASE_URL; `embedded` is the folder of a private server instead.
-    `imports` are the modules that a worker loads to know the tasks. Making an app does no I/O.
+    The schema is `schema`, else $ROWLOCK_SCHEMA, else "rowlock". The environment is read when it is first needed.
+    `imports` are the modules that a worker loads to know the tasks. `lifespan` is a function of the app that answers a
+    context manager, plain or async: a worker lives inside it. `connection` is asked at each enqueue which connection of
+    yours to use, and may answer None. Making an app does no I/O.
     """
 
     def __init__(
@@ -37,18 +54,26 @@ class Rowlock:
         url: str | None = None,
         *,
         embedded: str | Path | None = None,
-        schema: str = DEFAULT_SCHEMA,
+        schema: str | None = None,
         imports: Sequence[str] = (),
         keep: Keep | None = None,
+        lifespan: Callable[[Rowlock], Plain | Async] = nullcontext,
+        connection: Callable[[], object | None] | None = None,
     ) -> None:
         if url is not None and embedded is not None:
             raise InvalidOption("give url= or embedded=, not both")
+        check_maker(lifespan, "lifespan=")
         self.imports = tuple(imports)
+        self.arounds: list[Around] = []
+        self.lifespan = partial(lifespan, self)
         self.keep = keep or Keep()
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.database = Database(lambda: find_address(url, embedded), schema)
-        self._enqueuer = Enqueuer(self.database)
+        self.waiting_room = WaitingRoom(self.database)
+        self.jobs = Jobs(self.database, self.keep)
+        self._pauses = Pauses(self.database)
+        self._enqueuer = Enqueuer(self.database, self.waiting_room, connection)
 
     # Declaring tasks
 
@@ -58,6 +83,15 @@ class Rowlock:
             if task.app not in (None, self):
                 raise TaskError(f"task {task.name!r} is already in another app")
             self.tasks.add(task)
+
+    def around(self, function: AroundFunction) -> AroundFunction:
+        """Put a context manager around every attempt: a function of the CurrentJob that answers one, plain or async.
+
+        The first declared is outermost. Plain ones are entered in the thread of a sync handler, async ones on the loop.
+        """
+        check_maker(function, "@app.around")
+        self.arounds.append(function)
+        return function
 
     # Enqueuing
 
@@ -87,6 +121,7 @@ class Rowlock:
             raise UnknownTask(f"task {name!r} is not known in this process")
 
         task: Task[..., Any] = Task(unknown, TaskSpec(name=name))
+        task.handler = replace(task.handler, result=Result.untyped(f"the result of {name}"))
         task.app = self
         return task
 
@@ -106,6 +141,97 @@ class Rowlock:
         """Enqueue many calls, all or none; 100,000 at once are fine."""
         return await self._enqueuer.amany(calls, connection)
 
+    def within(self, connection: object | None) -> AbstractContextManager[None]:
+        """Enqueue inside this connection's transaction: `with app.within(connection):`, in async code too.
+
+        It holds for every enqueue inside that names no connection of its own; None means Rowlock's own again.
+        """
+        return self._enqueuer.within(connection)
+
+    # Looking up
+
+    def get(self, job_id: UUID | str) -> Job[Any]:
+        """The job of that id, live or ended; JobNotFound if there is none."""
+        refuse_in_loop("app.get", "await app.aget(…)")
+        known = check_id(job_id)
+        return self._handle(self.database.converse(lambda _resend: show(known), atomic=False))
+
+    async def aget(self, job_id: UUID | str) -> Job[Any]:
+        """The job of that id, live or ended; JobNotFound if there is none."""
+        known = check_id(job_id)
+        return self._handle(await self.database.aconverse(lambda _resend: show(known), atomic=False))
+
+    def _handle(self, record: JobRecord) -> Job[Any]:
+        # Whoever enqueues by SQL may name a task as no decorator could.
+        task = self.tasks.get(record.task) or self._stranger("unknown")
+        return Job(str(record.id), task=record.task, queue=record.queue, room=self.waiting_room, handler=task.handler)
+
+    # Pausing
+
+    def pause(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        until: datetime | None = None,
+        duration: timedelta | None = None,
+        why: str | None = None,
+        by: str | None = None,
+    ) -> Pause:
+        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes."""
+        return self._pauses.pause(pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by))
+
+    async def apause(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        until: datetime | None = None,
+        duration: timedelta | None = None,
+        why: str | None = None,
+        by: str | None = None,
+    ) -> Pause:
+        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes."""
+        query = pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by)
+        return await self._pauses.apause(query)
+
+    def resume(
+        self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
+    ) -> bool:
+        """Let a queue or a task go on; answers whether it was paused."""
+        return self._pauses.resume(resuming(queue=queue, task=task, why=why, by=by), task=task)
+
+    async def aresume(
+        self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
+    ) -> bool:
+        """Let a queue or a task go on; answers whether it was paused."""
+        return await self._pauses.aresume(resuming(queue=queue, task=task, why=why, by=by), task=task)
+
+    def pauses(self) -> list[Pause]:
+        """The pauses that hold now."""
+        return self._pauses.all()
+
+    async def apauses(self) -> list[Pause]:
+        """The pauses that hold now."""
+        return await self._pauses.aall()
+
+    # Looking
+
+    def stats(self) -> Stats:
+        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
+
+        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
+        """
+        refuse_in_loop("app.stats", "await app.astats()")
+        return self.database.converse(lambda _resend: survey())
+
+    async def astats(self) -> Stats:
+        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
+
+        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
+        """
+        return await self.database.aconverse(lambda _resend: survey())
+
     # Living
 
     def migrate(self) -> list[str]:
@@ -119,23 +245,21 @@ class Rowlock:
     def worker(
         self,
         *,
-        queues: str | Sequence[str] | Mapping[str, float] = DEFAULT_QUEUE,
-        slots: int = 100,
+        queues: str | Sequence[str] | Mapping[str, float] | None = None,
+        slots: int | None = None,
         threads: int | None = None,
-        lease: timedelta = timedelta(seconds=30),
-        grace: timedelta = timedelta(seconds=30),
+        lease: timedelta | None = None,
+        grace: timedelta | None = None,
     ) -> Worker:
         """A worker of this app's jobs: `async with app.worker(queues=["mail", "default"], slots=100):`.
 
         Queues in a sequence are strict, each looked into only when those before it are empty; in a mapping they have
         weights. Sync handlers run in `threads` (at most 32 unless asked). `grace` is what running jobs get at the end.
+        What is not given comes from the environment ($ROWLOCK_SLOTS …), else it is the queue `default`, 100 slots and
+        30 seconds each of lease and grace.
         """
-        for module in self.imports:
-            import_module(module)
-        for task in self.tasks:
-            task.prepare()
         return Worker(
-            handlers=self.tasks.handlers(),
+            handlers=self.load(),
             database=self.database,
             keep=self.keep,
             queues=queues,
@@ -143,14 +267,26 @@ class Rowlock:
             threads=threads,
             lease=lease,
             grace=grace,
+            arounds=self.arounds,
+            lifespan=self.lifespan,
         )
 
+    def load(self) -> dict[str, Handler]:
+        """Import what `imports` names; answers what a worker needs to run the tasks, by name and alias."""
+        for module in self.imports:
+            import_module(module)
+        for task in self.tasks:
+            task.prepare()
+        return self.tasks.handlers()
+
     def close(self) -> None:
-        """Close the connections of sync callers."""
+        """Close the connections of sync callers, and the listener for results when nobody waits for one."""
+        self.waiting_room.close()
         self.database.close()
 
     async def aclose(self) -> None:
-        """Close this app's idle connections."""
+        """Close this app's idle connections, and the listener for results when nobody waits for one."""
+        await asyncio.to_thread(self.waiting_room.close)
         await self.database.aclose()
 
     def __enter__(self) -> Self:

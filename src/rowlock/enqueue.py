@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, TypeVar
+from weakref import ref
 
+from rowlock.db.borrowed import physical
 from rowlock.db.database import Database
 from rowlock.db.group import GroupCommit
-from rowlock.errors import InvalidOption, RowlockError
-from rowlock.jobs import Job
+from rowlock.db.waiting import WaitingRoom
+from rowlock.errors import InvalidOption
+from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
 from rowlock.model.spec import AS_DECLARED
@@ -21,53 +26,114 @@ R = TypeVar("R")
 
 
 class Enqueuer:
-    """The way in."""
+    """The way in. A call's own connection is used, else the one that it is `within`, else what `connection` answers."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, room: WaitingRoom, connection: Callable[[], object | None] | None = None
+    ) -> None:
+        if connection is not None and not callable(connection):
+            raise InvalidOption(
+                "Rowlock(connection=…) takes a function that answers a connection, or None for one of ours, at each "
+                "enqueue; to lend one for a while, use `with app.within(connection):`"
+            )
         self._database = database
+        self._room = room
+        self._connection = connection
         self._group = GroupCommit(database)
 
     async def aone(self, call: Call[R]) -> Job[R]:
         """Enqueue one call; concurrent calls without a connection or a key share a commit."""
-        if call.options.connection is not None or call.options.key is not None:
-            return (await self.amany([call], None))[0]
+        connection = self._usual(call.options.connection)
+        if connection is not None or call.options.key is not None:
+            return (await self._asend([call], connection))[0]
         job = _new_jobs([call])[0]
         await self._group.enqueue(job)
-        return Job(job.id, task=job.task, queue=job.queue)
+        return Job(job.id, task=job.task, queue=job.queue, room=self._room, handler=call.task.handler)
 
     def many(self, calls: Iterable[Call[R]], connection: object | None) -> list[Job[R]]:
         """Enqueue calls, all or none."""
-        jobs, connection = _prepared(calls, connection)
+        calls = list(calls)
+        connection = self._usual(_named(calls, connection))
         if connection is None:
-            _refuse_in_loop()
+            refuse_in_loop("enqueue", "await task.aenqueue(…)")
+        jobs = _new_jobs(calls)
         existing = self._database.converse(
             lambda resend: job_store.enqueue_all(jobs, resend=resend),
             connection=connection,
             atomic=job_store.takes_several_statements(jobs),
         )
-        return _handles(jobs, existing)
+        return self._handles(calls, jobs, existing, connection)
 
     async def amany(self, calls: Iterable[Call[R]], connection: object | None) -> list[Job[R]]:
         """Enqueue calls, all or none."""
-        jobs, connection = _prepared(calls, connection)
+        calls = list(calls)
+        return await self._asend(calls, self._usual(_named(calls, connection)))
+
+    async def _asend(self, calls: Sequence[Call[R]], connection: object | None) -> list[Job[R]]:
+        jobs = _new_jobs(calls)
         existing = await self._database.aconverse(
             lambda resend: job_store.enqueue_all(jobs, resend=resend),
             connection=connection,
             atomic=job_store.takes_several_statements(jobs),
         )
-        return _handles(jobs, existing)
+        return self._handles(calls, jobs, existing, connection)
+
+    def _handles(
+        self,
+        calls: Sequence[Call[R]],
+        jobs: Sequence[NewJob],
+        existing: Mapping[str, Existing],
+        connection: object | None,
+    ) -> list[Job[R]]:
+        room, borrowed = self._room, None if connection is None else _reference(connection)
+        return [
+            Job(job.id, task=job.task, queue=job.queue, room=room, handler=call.task.handler, borrowed=borrowed)
+            if (other := existing.get(job.id)) is None
+            else Job(
+                other.id,
+                task=job.task,
+                queue=other.queue,
+                created=False,
+                room=room,
+                handler=call.task.handler,
+                borrowed=borrowed,
+            )
+            for call, job in zip(calls, jobs, strict=True)
+        ]
+
+    @contextmanager
+    def within(self, connection: object | None) -> Iterator[None]:
+        """Use this connection for calls without one of their own; None is one of ours again."""
+        before = _within.get()
+        _within.set({**before, self: connection})
+        try:
+            yield
+        finally:
+            _within.set(before)  # not `reset`, which fails in a generator that is ended elsewhere than it was begun
+
+    def _usual(self, named: object | None) -> object | None:
+        """The connection to use where a call has named this one; None is one of ours."""
+        if named is not None:
+            return named
+        lent = _within.get()
+        if self in lent:
+            return lent[self]
+        return None if self._connection is None else self._connection()
 
 
-def _prepared(calls: Iterable[Call[R]], connection: object | None) -> tuple[list[NewJob], object | None]:
-    """The rows to insert, and the one connection that the caller or the calls name."""
-    calls = list(calls)
+# The connections lent, by app. Never changed in place: what one context copies from another, they share.
+_within: ContextVar[Mapping[Enqueuer, object | None]] = ContextVar("rowlock within", default=MappingProxyType({}))
+
+
+def _named(calls: Sequence[Call[R]], connection: object | None) -> object | None:
+    """The one connection that the caller or the calls name."""
     connections = {id(call.options.connection): call.options.connection for call in calls}
     if connection is not None:
         connections[id(connection)] = connection
     connections.pop(id(None), None)
     if len(connections) > 1:
         raise InvalidOption("these calls name different connections; give one to enqueue_many(connection=…)")
-    return _new_jobs(calls), next(iter(connections.values()), None)
+    return next(iter(connections.values()), None)
 
 
 def _new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
@@ -93,18 +159,11 @@ def _new_job(call: Call[Any], job_id: str) -> NewJob:
     )
 
 
-def _handles(jobs: Sequence[NewJob], existing: Mapping[str, Existing]) -> list[Job[Any]]:
-    return [
-        Job(existing[job.id].id, task=job.task, queue=existing[job.id].queue, created=False)
-        if job.id in existing
-        else Job(job.id, task=job.task, queue=job.queue)
-        for job in jobs
-    ]
+def _reference(connection: object) -> Callable[[], object | None]:
+    """The driver's connection behind the caller's, for as long as somebody keeps it."""
+    beneath = physical(connection)
+    return _gone if beneath is None else ref(beneath)
 
 
-def _refuse_in_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RowlockError("enqueue would block the running event loop; use `await task.aenqueue(…)`")
+def _gone() -> None:
+    return None

@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from datetime import timedelta
+from typing import Generic, TypeVar, cast
 from uuid import UUID
+
+from pydantic_core import from_json
+
+from rowlock.db.borrowed import in_transaction
+from rowlock.db.waiting import WaitingRoom
+from rowlock.errors import (
+    InvalidOption,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    NoResult,
+    ResultTimeout,
+    RowlockError,
+)
+from rowlock.model.handler import Handler
+from rowlock.model.record import JobRecord
+from rowlock.model.row import Ending
+from rowlock.store import jobs as job_store
+from rowlock.store import waiters
+from rowlock.store.query import Conversation, alone
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -11,18 +36,138 @@ R_co = TypeVar("R_co", covariant=True)
 class Job(Generic[R_co]):
     """A job that was enqueued. `created` is False when its key already belonged to a live job, which this then is."""
 
-    __slots__ = ("_id", "created", "queue", "task")
+    __slots__ = ("_borrowed", "_handler", "_id", "_room", "created", "queue", "task")
 
-    def __init__(self, job_id: str, *, task: str, queue: str, created: bool = True) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        *,
+        task: str,
+        queue: str,
+        created: bool = True,
+        room: WaitingRoom,
+        handler: Handler,
+        borrowed: Callable[[], object | None] | None = None,
+    ) -> None:
         self._id = job_id
         self.task = task
         self.queue = queue
         self.created = created
+        self._room = room
+        self._handler = handler
+        self._borrowed = borrowed  # the caller's connection, by which it was enqueued, if that is still there
 
     @property
     def id(self) -> UUID:
         """The job's id, a UUIDv7: ids of one process sort by the time they were made."""
         return UUID(self._id)
+
+    def result(self, timeout: timedelta | None = None) -> R_co:
+        """Wait for the end of the job and answer what its handler returned.
+
+        Raises JobFailed, JobCancelled, NoResult or JobNotFound if there is no such value, and ResultTimeout if the job
+        has not ended in time; a timeout of zero only looks.
+        """
+        seconds = self._checked(timeout)
+        refuse_in_loop("job.result", "await job.aresult(…)")
+        uncommitted = self._may_be_uncommitted()
+        if seconds == 0:
+            looked = self._room.database.converse(lambda _resend: alone(waiters.endings([self._id])), atomic=False)
+            return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+        end = self._room.enter(self._id)
+        try:
+            futures.wait([end], seconds)
+            return self._value(end.result() if end.done() else None, timeout, uncommitted=uncommitted)
+        finally:
+            end.cancel()
+
+    async def aresult(self, timeout: timedelta | None = None) -> R_co:
+        """Wait for the end of the job and answer what its handler returned.
+
+        Raises JobFailed, JobCancelled, NoResult or JobNotFound if there is no such value, and ResultTimeout if the job
+        has not ended in time; a timeout of zero only looks.
+        """
+        seconds = self._checked(timeout)
+        uncommitted = self._may_be_uncommitted()
+        if seconds == 0:
+            looked = await self._room.database.aconverse(
+                lambda _resend: alone(waiters.endings([self._id])), atomic=False
+            )
+            return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+        end = asyncio.wrap_future(self._room.enter(self._id))
+        try:
+            await asyncio.wait([end], timeout=seconds)
+            return self._value(end.result() if end.done() else None, timeout, uncommitted=uncommitted)
+        finally:
+            end.cancel()
+
+    def record(self) -> JobRecord:
+        """The job as it is now; JobNotFound when it is neither live nor in history."""
+        refuse_in_loop("job.record", "await job.arecord()")
+        return self._room.database.converse(lambda _resend: show(self.id), atomic=False)
+
+    async def arecord(self) -> JobRecord:
+        """The job as it is now; JobNotFound when it is neither live nor in history."""
+        return await self._room.database.aconverse(lambda _resend: show(self.id), atomic=False)
+
+    # What a wait comes to
+
+    def _checked(self, timeout: timedelta | None) -> float | None:
+        """The timeout in seconds; refuses what there is no use in waiting for."""
+        if timeout is not None and not isinstance(timeout, timedelta):
+            raise InvalidOption(f"timeout={timeout!r} must be a timedelta; write timedelta(seconds=…)")
+        if not self._handler.spec.history:
+            raise NoResult(self.id, f"{self.task} is declared with history=False: its jobs leave no result to wait for")
+        # A lock waits for 292 years at most.
+        return None if timeout is None else min(max(timeout.total_seconds(), 0.0), threading.TIMEOUT_MAX)
+
+    def _may_be_uncommitted(self) -> bool:
+        """Asked before anybody looks: a job that is not seen after this is then not committed, or rolled back."""
+        connection = self._borrowed() if self._borrowed is not None else None
+        return connection is not None and in_transaction(connection)
+
+    def _value(self, ending: Ending | None, timeout: timedelta | None, *, uncommitted: bool) -> R_co:
+        if ending is None:
+            raise ResultTimeout(self.id, self.task, timeout or timedelta(0))
+        match ending.state:
+            case "succeeded":
+                return cast("R_co", self._handler.result.decode(ending.result))
+            case "failed":
+                raise self._failed(ending)
+            case "cancelled":
+                raise JobCancelled(self.id, self.task, ending.reason or "no reason given")
+            case "skipped":
+                raise NoResult(self.id, f"job {self._id} of {self.task} was skipped: {ending.reason}")
+            case _:
+                raise self._missing(uncommitted=uncommitted, seen=ending.seen)
+
+    def _failed(self, ending: Ending) -> JobFailed:
+        error = from_json(ending.error) if ending.error is not None else {}
+        return JobFailed(
+            self.id,
+            self.task,
+            reason=ending.reason or "no reason given",
+            error_type=error.get("type", "unknown"),
+            message=error.get("message", ""),
+            remote_traceback=error.get("traceback", ""),
+            attempts=ending.failures or 0,
+        )
+
+    def _missing(self, *, uncommitted: bool, seen: bool) -> RowlockError:
+        """Why a job is neither live nor in history."""
+        job = f"job {self._id} of {self.task}"
+        if seen and self._handler.result.is_declared:
+            return JobNotFound(self.id, f"{job} is gone: somebody has deleted it while its result was waited for")
+        if seen:
+            return NoResult(self.id, f"{job} has ended without a trace: its worker keeps no history of this task")
+        if uncommitted:
+            return RowlockError(
+                f"{job} cannot be seen from outside: the connection that enqueued it is in a transaction, so it is not "
+                "committed yet, or was rolled back; commit first, then wait for the result"
+            )
+        if self._borrowed is not None:
+            return JobNotFound(self.id, f"{job} is not there: the transaction that enqueued it was rolled back")
+        return NoResult(self.id, f"{job} has left history: its time there is over, or somebody has deleted it")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Job) and self._id == other._id
@@ -32,3 +177,22 @@ class Job(Generic[R_co]):
 
     def __repr__(self) -> str:
         return f"<Job {self._id} of {self.task} on {self.queue}>"
+
+
+def show(job_id: UUID) -> Conversation[JobRecord]:
+    """A job as it is now; JobNotFound when it is neither live nor in history."""
+    found = yield from alone(job_store.show(str(job_id)))
+    if not found:
+        raise JobNotFound(
+            job_id, f"no job {job_id}: not committed, rolled back, deleted, or its time in history is over"
+        )
+    return found[0]
+
+
+def refuse_in_loop(verb: str, instead: str) -> None:
+    """Sync verbs that would wait for the database, or longer, have no place on an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RowlockError(f"{verb} would block the running event loop; use `{instead}`")

@@ -164,7 +164,9 @@ def test_many_attempts_return_each_with_its_own_facts(engine: Engine, db: Db) ->
     a, b, c = sorted(engine.claim())
 
     engine.run(
-        jobs.give_back([(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("code", "b"))])
+        jobs.give_back(
+            [(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("code", "b"))]
+        )
     )
 
     hours = "round(extract(epoch from run_at - rowlock.now()) / 3600)"

@@ -7,7 +7,7 @@ from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, Job
+from rowlock import Call, Job, JobRecord
 from tests.typing.declared import add, app, count, greet, measure, render, send_mail, tasks, total
 
 
@@ -55,6 +55,19 @@ async def many_keep_the_result_type(connection: psycopg.Connection[Any]) -> None
     assert_type(await app.aenqueue_many([render.bind(1)]), list[Job[bytes]])
     mixed: list[Call[object]] = [add.bind(1), greet.bind("Ada")]
     assert_type(app.enqueue_many(mixed), list[Job[object]])
+
+
+async def results_have_the_type_of_the_handlers() -> None:
+    assert_type(add.enqueue(1).result(), int)
+    assert_type(send_mail.enqueue("ada@example.org", "Hello").result(timeout=timedelta(seconds=1)), None)
+    assert_type(measure.bind(3).enqueue().result(timedelta(seconds=1)), dict[str, int])
+    assert_type(await greet.enqueue("Ada").aresult(), str)
+    assert_type(await render.using(key="k").enqueue(1).aresult(timedelta(minutes=1)), bytes)
+    assert_type([job.result() for job in app.enqueue_many([greet.bind("Ada")])], list[str])
+    assert_type(app.get("0190a5d8-0000-7000-8000-000000000000"), Job[Any])
+    assert_type((await app.aget(add.enqueue(1).id)).result(), Any)
+    assert_type(add.enqueue(1).record(), JobRecord)
+    assert_type(await add.enqueue(1).arecord(), JobRecord)
 
 
 async def names_stand_for_unknown_tasks() -> None:

@@ -71,6 +71,15 @@ async def results_are_not_mixed_up() -> None:
     _f: list[Job[str]] = app.enqueue_many([add.bind(1)])  # type: ignore[list-item]  # pyright: ignore[reportAssignmentType]
 
 
+async def results_are_typed_and_take_a_timedelta() -> None:
+    _a: str = add.enqueue(1).result()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _b: int = await greet.enqueue("Ada").aresult()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _c: bytes = add.enqueue(1).aresult()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    add.enqueue(1).result(30)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await add.enqueue(1).aresult(timeout=0.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.get(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 def declarations_refuse_wrong_options() -> None:
     app.task(queue=1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     app.task(quue="mail")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]

@@ -6,13 +6,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from rowlock.db.session import Steady
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import Audit, Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
+from rowlock.model.answer import Event
 from rowlock.store import stats
-from rowlock.store.stats import Event, Place, WorkerNow
+from rowlock.store.stats import Place, WorkerNow
 
 _EVENTS = 200
 _RATES = 60
@@ -48,7 +50,7 @@ class Watch:
         self._numbers: dict[int, int] = {}  # pid → number, of every process there was
         self._notes: dict[int, str] = {}
         self._happenings: deque[Happening] = deque(maxlen=_EVENTS)
-        self._events_seen: set[str] = set()
+        self._events_seen: set[UUID] = set()
         self._ended_in: Counter[int] = Counter()
         self._delayed = 0
         for member in crew:
@@ -66,7 +68,7 @@ class Watch:
         self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in places)
         self._tell_news(news)
         self._see_workers(self._database.run(stats.workers()))
-        self._tell_rescues(self._database.run(stats.latest_events(_EVENTS)))
+        self._tell_rescues(self._database.run(stats.events(limit=_EVENTS)))
 
     def audit(self) -> Audit:
         """Look for every job that was ever enqueued."""

@@ -1,0 +1,349 @@
+"""What operators do to jobs: look at them, retry, cancel, delete, move and hurry them.
+
+Verbs go through the jobs newest first, a window at a time, each window a transaction of its own: locks are short, and
+what is stopped in the middle goes on from where it stood.
+"""
+# ruff: noqa: A002  a filter is called filter
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from rowlock.db.database import Database
+from rowlock.errors import InvalidOption
+from rowlock.jobs import refuse_in_loop
+from rowlock.model.answer import Done, Event, Page, Preview
+from rowlock.model.filter import Filter, check_id
+from rowlock.model.names import check_priority, check_queue, check_text, shown
+from rowlock.model.pause import Pause
+from rowlock.model.spec import Keep
+from rowlock.model.verb import VERBS, Verb, VerbName, verb_named
+from rowlock.store import scan, stats, verbs
+from rowlock.store.query import Conversation
+from rowlock.store.schema import make_partitions
+from rowlock.store.verbs import Act, Work
+
+__all__ = ["Done", "Event", "Jobs", "Page", "Pause", "Preview", "VerbName"]
+
+_MOST_LISTED: Final = 1_000
+_MOST_WORDS: Final = 2_000  # bytes of `by` or `why`: one event for each job carries them
+_EVERY: Final = Filter()
+
+Track = Callable[[Done], object]
+
+
+class Jobs:
+    """The jobs of an app, for operators: `app.jobs.retry(Filter(state="failed", task="send"), why="host is back")`.
+
+    For every job that a verb changes it writes an event: what was done, by whom (the user of this process, unless `by`
+    says otherwise) and `why`. `track` is told after every window how far the verb has come.
+    """
+
+    def __init__(self, database: Database, keep: Keep) -> None:
+        self._database = database
+        self._keep = keep
+
+    # Looking
+
+    def list(self, filter: Filter = _EVERY, *, limit: int = 50, before: UUID | str | None = None) -> Page:
+        """The newest jobs that match, live and ended; `before` is the `next` of the page before."""
+        refuse_in_loop("app.jobs.list", "await app.jobs.alist(…)")
+        return self._database.converse(partial(_page, filter, check_limit(limit), _checked(before)), atomic=False)
+
+    async def alist(self, filter: Filter = _EVERY, *, limit: int = 50, before: UUID | str | None = None) -> Page:
+        """The newest jobs that match, live and ended; `before` is the `next` of the page before."""
+        return await self._database.aconverse(
+            partial(_page, filter, check_limit(limit), _checked(before)), atomic=False
+        )
+
+    def preview(self, verb: VerbName, filter: Filter) -> Preview:
+        """What a verb would do now, without doing it."""
+        refuse_in_loop("app.jobs.preview", "await app.jobs.apreview(…)")
+        return self._database.converse(partial(_preview, filter, verb_named(verb)), atomic=False)
+
+    async def apreview(self, verb: VerbName, filter: Filter) -> Preview:
+        """What a verb would do now, without doing it."""
+        return await self._database.aconverse(partial(_preview, filter, verb_named(verb)), atomic=False)
+
+    def events(
+        self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
+    ) -> tuple[Event, ...]:
+        """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
+        refuse_in_loop("app.jobs.events", "await app.jobs.aevents(…)")
+        return self._database.converse(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
+
+    async def aevents(
+        self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
+    ) -> tuple[Event, ...]:
+        """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
+        return await self._database.aconverse(
+            partial(_events, _checked(job_id), check_limit(limit), before), atomic=False
+        )
+
+    # Doing
+
+    def retry(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Run ended jobs again, each under its old id and with all its attempts before it.
+
+        These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
+        is held by another one now is passed over.
+        """
+        work = _work("retry", filter, by, why, on_ended=verbs.retry)
+        return self._do(work, before, track)
+
+    async def aretry(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Run ended jobs again, each under its old id and with all its attempts before it.
+
+        These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
+        is held by another one now is passed over.
+        """
+        work = _work("retry", filter, by, why, on_ended=verbs.retry)
+        return await self._ado(work, before, track)
+
+    def cancel(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """End ready and waiting jobs as cancelled; running ones are passed over."""
+        work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
+        return self._do(work, before, track)
+
+    async def acancel(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """End ready and waiting jobs as cancelled; running ones are passed over."""
+        work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
+        return await self._ado(work, before, track)
+
+    def delete(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Remove jobs, live or ended, and leave only the events; running ones are passed over."""
+        work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
+        return self._do(work, before, track)
+
+    async def adelete(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Remove jobs, live or ended, and leave only the events; running ones are passed over."""
+        work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
+        return await self._ado(work, before, track)
+
+    def move(
+        self,
+        filter: Filter,
+        *,
+        queue: str,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Put ready and waiting jobs on another queue, where their run_at gives them their place."""
+        work = _work("move", filter, by, why, on_live=partial(verbs.move, queue=check_queue(queue)))
+        return self._do(work, before, track)
+
+    async def amove(
+        self,
+        filter: Filter,
+        *,
+        queue: str,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Put ready and waiting jobs on another queue, where their run_at gives them their place."""
+        work = _work("move", filter, by, why, on_live=partial(verbs.move, queue=check_queue(queue)))
+        return await self._ado(work, before, track)
+
+    def reprioritise(
+        self,
+        filter: Filter,
+        *,
+        priority: int,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Give ready and waiting jobs another priority."""
+        work = _work(
+            "reprioritise", filter, by, why, on_live=partial(verbs.reprioritise, priority=check_priority(priority))
+        )
+        return self._do(work, before, track)
+
+    async def areprioritise(
+        self,
+        filter: Filter,
+        *,
+        priority: int,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Give ready and waiting jobs another priority."""
+        work = _work(
+            "reprioritise", filter, by, why, on_live=partial(verbs.reprioritise, priority=check_priority(priority))
+        )
+        return await self._ado(work, before, track)
+
+    def run_next(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4."""
+        work = _work("run_next", filter, by, why, on_live=verbs.run_next)
+        return self._do(work, before, track)
+
+    async def arun_next(
+        self,
+        filter: Filter,
+        *,
+        by: str | None = None,
+        why: str | None = None,
+        before: UUID | str | None = None,
+        track: Track | None = None,
+    ) -> Done:
+        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4."""
+        work = _work("run_next", filter, by, why, on_live=verbs.run_next)
+        return await self._ado(work, before, track)
+
+    def _do(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
+        refuse_in_loop(f"app.jobs.{work.verb.name}", f"await app.jobs.a{work.verb.name}(…)")
+        done = Done(work.verb.name, before=_checked(before))
+        self._database.converse(partial(_prepare, self._keep))
+        while True:
+            done = self._database.converse(partial(work.window, done))
+            if track is not None:
+                track(done)
+            if done.before is None:
+                return done
+
+    async def _ado(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
+        done = Done(work.verb.name, before=_checked(before))
+        await self._database.aconverse(partial(_prepare, self._keep))
+        while True:
+            done = await self._database.aconverse(partial(work.window, done))
+            if track is not None:
+                track(done)
+            if done.before is None:
+                return done
+
+
+def _work(
+    name: VerbName,
+    filter: Filter,
+    by: str | None,
+    why: str | None,
+    *,
+    on_live: Act | None = None,
+    on_ended: Act | None = None,
+) -> Work:
+    verb = VERBS[name]
+    verb.states(filter)  # refuses what it cannot change
+    return Work(verb, filter, check_actor(by), check_why(why), on_live, on_ended)
+
+
+def _prepare(keep: Keep, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as converse calls it
+    """Make the partitions that history and events lack, where no worker has run for a month."""
+    return make_partitions(longest=keep.longest)
+
+
+def _page(filter: Filter, limit: int, before: UUID | None, _resend: bool) -> Conversation[Page]:  # noqa: FBT001  as converse calls it
+    return scan.page(filter, limit=limit, before=before)
+
+
+def _preview(filter: Filter, verb: Verb, _resend: bool) -> Conversation[Preview]:  # noqa: FBT001  as converse calls it
+    return scan.preview(filter, verb)
+
+
+def _events(
+    job: UUID | None,
+    limit: int,
+    before: Event | None,
+    _resend: bool,  # noqa: FBT001  as converse calls it
+) -> Conversation[tuple[Event, ...]]:
+    return tuple((yield stats.events(job=None if job is None else str(job), limit=limit, before=before)))
+
+
+def _checked(job_id: UUID | str | None) -> UUID | None:
+    return None if job_id is None else check_id(job_id)
+
+
+# What operators say of themselves
+
+
+def check_actor(by: str | None) -> str:
+    """Who acts: the name given, else the user of this process and its host."""
+    return f"{_user()}@{socket.gethostname()}" if by is None else check_text("by", by, limit=_MOST_WORDS)
+
+
+def check_why(why: str | None) -> str | None:
+    """Why they act."""
+    return None if why is None else check_text("why", why, limit=_MOST_WORDS)
+
+
+def check_limit(limit: int) -> int:
+    """How many to answer at once."""
+    if type(limit) is not int or not 1 <= limit <= _MOST_LISTED:
+        raise InvalidOption(f"limit={shown(limit)} is out of range; use 1 to {_MOST_LISTED:,}, and before= for more")
+    return limit
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return str(os.getuid())

@@ -1,0 +1,47 @@
+"""Durations in buckets: every duration has one, and percentiles are right to within it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from math import sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowlock.model.histogram import BOUNDS, BUCKETS, bucket, percentile
+
+SECONDS = st.lists(st.floats(0.0005, 80_000), min_size=1, max_size=200)
+
+
+def test_buckets_go_from_half_a_millisecond_to_a_day_by_half_octaves() -> None:
+    assert BOUNDS[0] == 0.0005
+    assert 86_400 / sqrt(2) <= BOUNDS[-1] < 86_400
+    assert all(later / earlier == pytest.approx(sqrt(2)) for earlier, later in pairwise(BOUNDS))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-9, 0.0005, 1.0, 86_400.0, 1e9])
+def test_every_duration_has_a_bucket(seconds: float) -> None:
+    assert 0 <= bucket(seconds) < BUCKETS
+
+
+@given(SECONDS, st.sampled_from([0.5, 0.95, 0.99]))
+def test_a_percentile_is_right_to_within_a_bucket(seconds: list[float], share: float) -> None:
+    counts = Counter(map(bucket, seconds))
+    ordered = sorted(seconds)
+    exact = next(one for number, one in enumerate(ordered, 1) if number >= share * len(ordered))
+
+    said = percentile(counts, share, longest=max(seconds))
+
+    assert exact / sqrt(2) * 0.999 <= said <= exact * sqrt(2) * 1.001
+
+
+@given(SECONDS)
+def test_percentiles_rise_and_end_at_the_longest(seconds: list[float]) -> None:
+    counts = Counter(map(bucket, seconds))
+
+    said = [percentile(counts, share, longest=max(seconds)) for share in (0.01, 0.5, 0.95, 0.99, 1.0)]
+
+    assert said == sorted(said)
+    assert said[-1] == pytest.approx(max(seconds))
