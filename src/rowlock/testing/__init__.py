@@ -1,0 +1,19 @@
+"""For users' tests: run due jobs here and now, move the database's clock, assert what has been enqueued."""
+
+from rowlock.testing.drain import Attempt, Drained, adrain, drain
+from rowlock.testing.enqueued import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued
+from rowlock.testing.moved import moved
+from rowlock.testing.travel import travel
+
+__all__ = [
+    "Attempt",
+    "Drained",
+    "aassert_enqueued",
+    "aassert_not_enqueued",
+    "adrain",
+    "assert_enqueued",
+    "assert_not_enqueued",
+    "drain",
+    "moved",
+    "travel",
+]

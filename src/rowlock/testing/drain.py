@@ -1,0 +1,315 @@
+"""Drain: due jobs are run to their end, here and now, by the same statements and the same calls as in a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Protocol, TypeVar
+from uuid import UUID, uuid4
+
+from rowlock.app import Rowlock
+from rowlock.db.borrowed import lent
+from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
+from rowlock.jobs import refuse_in_loop
+from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, Outcome, Retried, Snoozed, Succeeded
+from rowlock.model.row import Claimed
+from rowlock.store import jobs, queues, schema, workers
+from rowlock.store.jobs import Lane
+from rowlock.store.query import Conversation, Query
+from rowlock.testing.beside import InThread, beside, in_framework_thread
+from rowlock.worker.around import checked, enter
+from rowlock.worker.call import Caller
+from rowlock.worker.lanes import Floors, Queues
+from rowlock.worker.retention import Retention
+
+T = TypeVar("T")
+
+# Renewed before each claim; so long, because a test may sit in a debugger.
+_LEASE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt that a drain ran. `error` is what the handler raised, if it did."""
+
+    job: UUID
+    task: str
+    queue: str
+    attempt: int
+    outcome: Outcome
+    error: BaseException | None
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word: succeeded, failed, cancelled, retried, snoozed or blocked."""
+        return type(self.outcome).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What a drain did: its attempts in the order in which they ran, and how many ended in which way."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def succeeded(self) -> int:
+        """How many jobs succeeded."""
+        return self._count(Succeeded)
+
+    @property
+    def failed(self) -> int:
+        """How many jobs failed for good."""
+        return self._count(Failed)
+
+    @property
+    def cancelled(self) -> int:
+        """How many jobs ended as cancelled, expired ones included."""
+        return self._count(Cancelled)
+
+    @property
+    def retried(self) -> int:
+        """How many attempts failed and left their job to be run again."""
+        return self._count(Retried)
+
+    @property
+    def snoozed(self) -> int:
+        """How many attempts put their job off."""
+        return self._count(Snoozed)
+
+    @property
+    def blocked(self) -> int:
+        """How many jobs wait now: for code that fits them, or for the end of a pause."""
+        return self._count(Blocked)
+
+    @property
+    def errors(self) -> tuple[BaseException, ...]:
+        """What handlers raised, snoozes and cancellations of their own left out."""
+        return tuple(one.error for one in self.attempts if one.error is not None)
+
+    def _count(self, kind: type[Any]) -> int:
+        return sum(isinstance(one.outcome, kind) for one in self.attempts)
+
+    def __len__(self) -> int:
+        return len(self.attempts)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(self.attempts)
+
+
+def drain(
+    app: Rowlock,
+    *,
+    connection: object | None = None,
+    queues: str | Sequence[str] | None = None,
+    limit: int = 10_000,
+    raising: bool = False,
+) -> Drained:
+    """Run due jobs one after the other until none is due, those that their handlers enqueue included.
+
+    With `connection` it all happens there, inside its open transaction. Sync handlers run in this thread. What handlers
+    raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+    """
+    refuse_in_loop("drain", "await adrain(…)")
+
+    async def main(in_thread: InThread) -> Drained:
+        offered = None if connection is None else lent.FromThread(connection, in_thread)
+
+        def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
+            return in_thread(partial(app.database.converse, begin, connection=connection))
+
+        return await _Drain(app, converse, in_thread, queues=queues, limit=limit, raising=raising).run(offered)
+
+    return beside(main)
+
+
+async def adrain(
+    app: Rowlock,
+    *,
+    connection: object | None = None,
+    queues: str | Sequence[str] | None = None,
+    limit: int = 10_000,
+    raising: bool = False,
+) -> Drained:
+    """Run due jobs one after the other until none is due, those that their handlers enqueue included.
+
+    With `connection` it all happens there, inside its open transaction. Sync handlers run in a thread. What handlers
+    raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+    """
+    offered = None if connection is None else lent.from_loop(connection, asyncio.get_running_loop())
+
+    def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
+        return app.database.aconverse(begin, connection=connection)
+
+    return await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
+
+
+class _Converse(Protocol):
+    """Holds a conversation on the connection that is drained, all of it or nothing."""
+
+    def __call__(self, begin: Callable[[bool], Conversation[T]], /) -> Awaitable[T]: ...
+
+
+class _Drain:
+    """A worker with one slot and no life of its own."""
+
+    def __init__(
+        self,
+        app: Rowlock,
+        converse: _Converse,
+        in_thread: InThread,
+        *,
+        queues: str | Sequence[str] | None,
+        limit: int,
+        raising: bool,
+    ) -> None:
+        if limit < 1:
+            raise InvalidOption(f"limit={limit} must be at least 1")
+        self._app = app
+        self._handlers = app.load()
+        self._converse = converse
+        self._queues = None if queues is None else Queues([queues] if isinstance(queues, str) else queues)
+        self._limit = limit
+        self._raising = raising
+        self._retention = Retention(self._handlers, app.keep)
+        self._errors: list[BaseException] = []
+        self._said: dict[str, tuple[Claimed, float, str | None]] = {}
+        self._caller = Caller(
+            handlers=self._handlers,
+            in_thread=in_thread,
+            arounds=app.arounds,
+            progress=self._say,
+            seen=self._errors.append,
+        )
+        self._worker = str(uuid4())
+        self._attempts: list[Attempt] = []
+
+    async def run(self, offered: object | None) -> Drained:
+        """Run what is due; handlers enqueue on the connection that is `offered`, if there is one."""
+        async with AsyncExitStack() as stack:
+            await enter(stack, checked(self._app.lifespan(), "lifespan"))
+            if offered is not None:
+                stack.enter_context(self._app.within(offered))
+            try:
+                await self._converse(self._start)
+            except WrongConnection as error:
+                error.add_note("drain takes sync connections, and Django's; adrain takes async ones, and Django's")
+                raise
+            try:
+                await self._work()
+            except BaseException:
+                with suppress(Exception):  # the connection may be past use, and the first error is the one to see
+                    await self._converse(self._leave)
+                raise
+            await self._converse(self._leave)
+        return Drained(tuple(self._attempts))
+
+    async def _work(self) -> None:
+        while (row := await self._converse(self._claim)) is not None:
+            if len(self._attempts) == self._limit:
+                raise self._endless(row)
+            self._errors.clear()
+            outcome = await self._run(row)
+            error = self._errors[0] if self._errors else None
+            try:
+                await self._converse(partial(self._settle, row, outcome))
+            except Exception as trouble:
+                raise trouble from error  # which may be what broke the transaction
+            kept = None if isinstance(error, Interruption) else error
+            self._attempts.append(Attempt(UUID(row.id), row.task, row.queue, row.failures + 1, outcome, kept))
+            if kept is not None and (self._raising or _is_for_the_test(kept)):
+                raise kept
+
+    async def _run(self, row: Claimed) -> Outcome:
+        """One attempt, in a task of its own: a cancellation of ours is none of its own."""
+        attempt = asyncio.create_task(self._caller.attempt(row))
+        try:
+            await asyncio.wait({attempt})
+        except asyncio.CancelledError:
+            self._caller.draining = True
+            attempt.cancel()
+            await asyncio.wait({attempt})
+            raise
+        return attempt.result()
+
+    def _say(self, row: Claimed, share: float, note: str | None) -> None:
+        """The latest word of an attempt on how far it is."""
+        self._said[row.token] = (row, share, note)
+
+    # Conversations
+
+    def _start(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
+        yield from schema.make_partitions(longest=self._retention.longest)
+        self._retention.learn((yield queues.settings()))
+        yield self._register()
+
+    def _claim(self, resend: bool) -> Conversation[Claimed | None]:  # noqa: FBT001  as Database.converse calls it
+        if resend:
+            yield jobs.hand_back(worker=self._worker)
+        if not (yield workers.renew(worker=self._worker, lease=_LEASE)):  # somebody moved the clock past our lease
+            yield workers.leave(worker=self._worker)
+            yield self._register()
+        lanes = (yield jobs.lanes()) if self._queues is None else _lanes(self._queues)
+        rows: list[Claimed] = (yield jobs.claim(lanes=lanes, limit=1, worker=self._worker)) if lanes else []
+        return rows[0] if rows else (yield from self._take_up())
+
+    def _take_up(self) -> Conversation[Claimed | None]:
+        """A job that waited for code, and now has it."""
+        tasks = sorted(self._handlers)
+        names: Sequence[str] = (yield queues.blocked(tasks)) if self._queues is None else self._queues.names
+        rows = yield jobs.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)
+        return rows[0] if rows else None
+
+    def _register(self) -> Query[Any]:
+        return workers.register(
+            worker=self._worker,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=() if self._queues is None else self._queues.names,
+            slots=1,
+            tasks=sorted(self._handlers),
+            version=version("rowlock"),
+            lease=_LEASE,
+        )
+
+    def _settle(self, row: Claimed, outcome: Outcome, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+        if row.token in self._said:
+            yield jobs.progress([self._said[row.token]])
+        if isinstance(outcome, Ended):
+            written = yield jobs.settle([(row, outcome, self._retention.after(row, outcome))])
+        else:
+            written = yield jobs.give_back([(row, outcome)])
+        if not written and not resend:
+            raise RowlockError(
+                f"{row.task} {row.id} ran, but its outcome cannot be written: its row has changed or is locked; see "
+                "whether the handler rolled back or committed the connection that is drained, or whether a worker or "
+                "an open transaction has the job"
+            )
+
+    def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
+        yield jobs.hand_back(worker=self._worker)
+        yield workers.leave(worker=self._worker)
+
+    def _endless(self, row: Claimed) -> RowlockError:
+        """What was claimed is handed back when we leave."""
+        often = ", ".join(f"{name} ({count})" for name, count in Counter(a.task for a in self._attempts).most_common(3))
+        return RowlockError(
+            f"{self._limit} attempts were run and {row.task} is still due; most often ran {often}; if no handler "
+            "enqueues itself for ever, give drain a larger limit="
+        )
+
+
+def _lanes(names: Queues) -> list[Lane]:
+    return Floors().lanes(names.order(), below=True)
+
+
+def _is_for_the_test(error: BaseException) -> bool:
+    """Ctrl-C, or what a test framework raises to end the test: no matter of the job's, whoever asked for what."""
+    return not isinstance(error, Exception | SystemExit | asyncio.CancelledError)
