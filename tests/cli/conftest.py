@@ -10,6 +10,7 @@ import pytest
 
 from rowlock.cli import main
 from tests.cli.programs import Shop, Typed, shop_in
+from tests.engine import Engine
 
 Type = Callable[..., Typed]
 
@@ -40,3 +41,19 @@ def typed(shop: Shop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixt
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(shop.folder)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def rowlock(typed: Type, url: str, monkeypatch: pytest.MonkeyPatch) -> Type:
+    """`rowlock` on the test's database."""
+    monkeypatch.setenv("ROWLOCK_URL", url)
+    monkeypatch.setenv("COLUMNS", "140")
+    return typed
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[Engine]:
+    """A worker whose statements the test runs one at a time."""
+    engine = Engine(url)
+    yield engine
+    engine.close()

@@ -72,7 +72,7 @@ def test_database_and_schema_come_from_the_app_unless_the_command_line_names_oth
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgresql://localhost:1/none", "cannot reach the database postgresql://localhost:1/none (from url=)"),
+        ("postgresql://localhost:1/none", "cannot reach the database postgresql://localhost:1/none (from --url)"),
         ("postgresql://me:secret@localhost:1/none", "postgresql://me:***@localhost:1/none"),
         ("postgresql://localhost/none?no=such", "write postgresql://USER@HOST/NAME"),
         ("postgresql://me:secret@[::1/none", "write postgresql://USER@HOST/NAME"),
@@ -90,7 +90,7 @@ def test_a_wrong_url_or_a_database_that_is_down_is_one_sentence(typed: Type, url
 
 
 def test_a_database_that_does_not_exist_is_one_sentence(shop: Shop, database_url: str) -> None:
-    program = shop.run("migrate", "--url", database_url.replace("/test_", "/nowhere_"))
+    program = shop.run("migrate", "--url", database_url.replace("test_", "nowhere_"))
 
     assert program.is_one_sentence, program.errors
     assert "does not exist" in program.errors

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
+
+from rowlock.cli import words
 
 LEVELS = ("debug", "info", "warning", "error")
-
-# Controls, and the marks that turn or break a line of text. A job's data may hold any of them.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_UNSAFE_IN_TRACEBACK = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class Lines(logging.Formatter):
@@ -22,11 +19,11 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
         """The line, without its traceback."""
-        return _UNSAFE.sub(_escaped, super().formatMessage(record))
+        return words.line(super().formatMessage(record))
 
     def formatException(self, ei: object) -> str:  # noqa: N802  logging's name
         """The traceback."""
-        return _UNSAFE_IN_TRACEBACK.sub(_escaped, super().formatException(ei))  # type: ignore[arg-type]
+        return words.lines(super().formatException(ei))  # type: ignore[arg-type]
 
 
 def start_logging(level: str, *, with_pid: bool = False) -> None:
@@ -36,7 +33,3 @@ def start_logging(level: str, *, with_pid: bool = False) -> None:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(level.upper())
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()

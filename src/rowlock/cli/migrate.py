@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import json_option, print_json
 from rowlock.db.database import Database
 from rowlock.db.reach import in_words
 
@@ -15,19 +16,26 @@ from rowlock.db.reach import in_words
 )
 @app_options(required=False)
 @click.option("--sql", is_flag=True, help="Print the SQL that would be run, and change nothing.")
+@json_option
 @debug_option
-def migrate(choice: Choice, *, sql: bool) -> None:
+def migrate(choice: Choice, *, sql: bool, as_json: bool) -> None:
     """Bring the database's schema up to date.
 
     Safe to run from many places at once, and again and again. Without --app it takes the database from --url,
     --embedded, $ROWLOCK_URL or $DATABASE_URL.
     """
+    if sql and as_json:
+        raise click.UsageError("give --sql or --json, not both")
     app = choice.open()
     with in_words(app.database):
         if sql:
             _print_pending(app.database)
+            return
+        applied = app.migrate()
+        if as_json:
+            address = str(app.database.address)
+            print_json({"database": address, "schema": app.database.schema, "applied": applied})
         else:
-            applied = app.migrate()
             for name in applied:
                 click.echo(f"applied {name}")
             click.echo(f"schema {app.database.schema} in {app.database.address} is up to date")

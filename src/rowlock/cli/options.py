@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import click
+from click.core import ParameterSource
 
 from rowlock.app import Rowlock
-from rowlock.cli.load import load_app
+from rowlock.cli.load import AppNotFound, load_app
 from rowlock.db.address import find_address
-from rowlock.store.query import DEFAULT_SCHEMA
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _DEBUG = "rowlock.debug"
+_APP_VARIABLE = "ROWLOCK_APP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,43 +28,58 @@ class Choice:
     url: str | None
     schema: str | None
     embedded: str | None
+    app_source: ParameterSource | None = None
 
     def open(self) -> Rowlock:
         """The app, on the database that was chosen. No I/O but the import of its module."""
-        if self.app is None:
-            return Rowlock(self.url, embedded=self.embedded, schema=self.schema or DEFAULT_SCHEMA)
-        app = load_app(self.app)
+        app = Rowlock() if self.app is None else self._load(self.app)
         if self.url or self.embedded:
             app.database.move(find_address=lambda: find_address(self.url, self.embedded, said="--url"))
         if self.schema:
             app.database.move(schema=self.schema)
         return app
 
+    def _load(self, target: str) -> Rowlock:
+        try:
+            return load_app(target)
+        except AppNotFound as error:
+            if self.app_source is ParameterSource.ENVIRONMENT:
+                raise AppNotFound(f"{error} (--app is from ${_APP_VARIABLE})") from error
+            raise
 
-def app_options(*, required: bool) -> Callable[[Command], Command]:
-    """Give a command `--app`, `--url`, `--schema` and `--embedded`, gathered in its first argument, a Choice."""
+
+def app_options(*, required: bool, with_schema: bool = True) -> Callable[[Command], Command]:
+    """Give a command `--app`, `--url`, `--schema` and `--embedded`, gathered in its first argument, a Choice.
+
+    Without `with_schema` the command has one of its own, and the option is left out.
+    """
     options = [
         click.option(
             "--app",
             required=required,
             metavar="MODULE[:NAME]",
+            envvar=_APP_VARIABLE,
+            show_envvar=True,
             help="The Rowlock of your program; NAME is app by default.",
         ),
         click.option(
             "--url", help="The database, postgresql://USER@HOST/NAME; else the app's, $ROWLOCK_URL, $DATABASE_URL."
         ),
-        click.option("--schema", help="The schema Rowlock lives in; else the app's."),
+        click.option("--schema", help="The schema Rowlock lives in; else the app's, $ROWLOCK_SCHEMA, rowlock."),
         click.option("--embedded", metavar="FOLDER", help="A private PostgreSQL in FOLDER, instead of --url."),
     ]
+    if not with_schema:
+        del options[2]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathered(
-            *, app: str | None, url: str | None, schema: str | None, embedded: str | None, **rest: object
+            *, app: str | None, url: str | None, schema: str | None = None, embedded: str | None, **rest: object
         ) -> object:
             if url and embedded:
                 raise click.UsageError("--url and --embedded name two databases; give one of them")
-            return command(Choice(app, url, schema, embedded), **rest)
+            source = click.get_current_context().get_parameter_source("app")
+            return command(Choice(app, url, schema, embedded, source), **rest)
 
         decorated: Callable[..., object] = gathered
         for option in reversed(options):

@@ -2,37 +2,75 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, TypeVar
 
 import click
 
-_LONGEST = timedelta(days=365)
+from rowlock.cli.logs import LEVELS
+from rowlock.errors import InvalidOption
+from rowlock.worker.settings import GRACE, LEASE, PROCESSES, QUEUES, SLOTS, THREADS, Setting
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
-def queues(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[str] | dict[str, float]:
-    """`mail,default` is strict: a list. `mail=3,default=1` has weights: a dict."""
-    pairs = [part.strip().partition("=") for part in value.split(",")]
-    names = [name for name, _, _ in pairs]
-    if not all(names):
-        raise click.BadParameter(f"{value!r} has an empty name; write mail,default or mail=3,default=1")
-    if len(set(names)) < len(names):
-        raise click.BadParameter(f"{value!r} names a queue twice")
-    if not any(equals for _, equals, _ in pairs):
-        return names
-    try:
-        return {name: float(weight) for name, _, weight in pairs}
-    except ValueError:
-        raise click.BadParameter(f"{value!r}: give every queue a weight, or none; write mail=3,default=1") from None
+def _option(
+    setting: Setting[Any], *, metavar: str, said: str, show_default: str | bool = True
+) -> Callable[[Command], Command]:
+    def read(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> object:
+        try:
+            return None if value is None else setting.read(value)
+        except InvalidOption as fault:
+            raise click.BadParameter(str(fault)) from None
+
+    return click.option(
+        f"--{setting.name}",
+        callback=read,
+        default=_as_typed(setting.default),
+        envvar=setting.variable,
+        show_envvar=True,
+        metavar=metavar,
+        show_default=show_default,
+        help=said,
+    )
 
 
-def seconds(*, least: float = 0.0) -> Callable[[click.Context, click.Parameter, float], timedelta]:
-    """A time span, typed in seconds."""
+def _as_typed(value: object) -> str | None:
+    """A value in the words that would be typed for it."""
+    match value:
+        case timedelta():
+            return f"{value.total_seconds():g}"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return None if value is None else str(value)
 
-    def span(_ctx: click.Context, _parameter: click.Parameter, value: float) -> timedelta:
-        if not math.isfinite(value) or not least <= value <= _LONGEST.total_seconds():
-            raise click.BadParameter(f"{value} is out of range; give {least:g} seconds to a year")
-        return timedelta(seconds=value)
 
-    return span
+_WORKER_OPTIONS = (
+    _option(
+        QUEUES,
+        metavar="NAMES",
+        said="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
+    ),
+    _option(SLOTS, metavar="N", said="Jobs at once, per process."),
+    _option(PROCESSES, metavar="N", said="Worker processes."),
+    _option(THREADS, metavar="N", said="For sync handlers.", show_default="slots, at most 32"),
+    _option(LEASE, metavar="SECONDS", said="How long a worker that was killed keeps its jobs."),
+    _option(GRACE, metavar="SECONDS", said="What running jobs get when the worker is told to stop."),
+    click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default="info",
+        envvar="ROWLOCK_LOG_LEVEL",
+        show_envvar=True,
+        show_default=True,
+    ),
+)
+
+
+def worker_options(command: Command) -> Command:
+    """Give a command the options of a worker."""
+    for option in reversed(_WORKER_OPTIONS):
+        command = option(command)
+    return command

@@ -76,11 +76,9 @@ class Supervisor:
             del self._children[place]
 
 
-def child_command(typed: Sequence[str]) -> list[str]:
-    """The command of a child: what was typed, but for one process that ends with this one."""
-    # -P, because the current folder goes on sys.path only when the app is imported, in the child as in the parent.
-    options = ["--processes", "1", "--parent", str(os.getpid())]
-    return [sys.executable, "-P", "-m", "rowlock", *typed, *options]
+def child_command(command: Sequence[str]) -> list[str]:
+    """The command of a child: that of its parent, but for one process that ends with this one."""
+    return [*command, "--processes", "1", "--parent", str(os.getpid())]
 
 
 def end_with(parent: int) -> None:

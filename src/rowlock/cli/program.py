@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
 import click
 
+from rowlock.cli import words
+from rowlock.cli.bench import bench
+from rowlock.cli.completion import completion
+from rowlock.cli.config import config
 from rowlock.cli.demo import demo
+from rowlock.cli.jobs import jobs
 from rowlock.cli.migrate import migrate
 from rowlock.cli.options import is_debugging
+from rowlock.cli.output import EXIT_CODES_OF_VERBS, INTERRUPTED, NOTHING_MATCHED
+from rowlock.cli.paging import OURSELVES
+from rowlock.cli.queues import queues
+from rowlock.cli.stats import stats
+from rowlock.cli.tasks import tasks
 from rowlock.cli.worker import worker
-from rowlock.errors import NotConfigured, RowlockError
+from rowlock.cli.workers import workers
+from rowlock.errors import JobNotFound, NotConfigured, RowlockError
+
+
+class _NotThere(click.ClickException):
+    exit_code = NOTHING_MATCHED
 
 
 class Program(click.Group):
-    """A group of commands; what they raise on purpose becomes one sentence and exit code 1."""
+    """A group of commands; what they raise on purpose becomes one sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""
@@ -24,7 +40,10 @@ class Program(click.Group):
         except RowlockError as error:
             if is_debugging(ctx):
                 raise
-            raise click.ClickException(_sentence(error)) from error
+            refused = _NotThere if isinstance(error, JobNotFound) else click.ClickException
+            raise refused(words.line(_sentence(error))) from error
+        except (KeyboardInterrupt, click.Abort):  # Abort: Ctrl-C, or the end of the input, at a question
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _sentence(error: RowlockError) -> str:
@@ -36,18 +55,22 @@ def _sentence(error: RowlockError) -> str:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 could not be done (a sentence on standard error says why), 2 wrong usage.",
+    epilog=EXIT_CODES_OF_VERBS,
 )
 @click.version_option(package_name="rowlock", message="%(prog)s %(version)s")
 def program() -> None:
     """Durable background jobs for Python on nothing but PostgreSQL."""
 
 
-for command in (demo, migrate, worker):
+for command in (bench, completion, config, demo, jobs, migrate, queues, stats, tasks, worker, workers):
     program.add_command(command)
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; ends the process."""
+def main(args: Sequence[str] | None = None, *, command: Sequence[str] | None = None) -> None:
+    """Run the command line; ends the process. `command` is what starts another process like this one."""
     typed = list(sys.argv[1:] if args is None else args)
-    program.main(typed, prog_name="rowlock", obj=typed)
+    again = [*OURSELVES, *typed] if command is None else list(command)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # data may hold what the terminal's encoding does not
+    program.main(typed, prog_name="rowlock", obj=again)

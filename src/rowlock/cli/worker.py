@@ -15,10 +15,10 @@ from typing import NoReturn
 import click
 
 from rowlock.app import Rowlock
-from rowlock.cli import parameters
 from rowlock.cli.load import importing
-from rowlock.cli.logs import LEVELS, start_logging
+from rowlock.cli.logs import start_logging
 from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.parameters import worker_options
 from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
 from rowlock.db.migrate import wait_for_schema
 from rowlock.db.reach import in_words, reach
@@ -30,43 +30,13 @@ log = logging.getLogger("rowlock.worker")
 _HAND_BACK_SECONDS = 10.0
 _THREADS_SECONDS = 1.0
 
-_COUNT = click.IntRange(min=1)
-
 
 @click.command(
     epilog="Exit codes: 0 stopped as it was told, 1 could not start, or had to leave without handing back "
     "(others take its jobs when its lease has run out), 2 wrong usage."
 )
 @app_options(required=True)
-@click.option(
-    "--queues",
-    callback=parameters.queues,
-    default="default",
-    show_default=True,
-    help="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
-)
-@click.option("--slots", type=_COUNT, metavar="N", default=100, show_default=True, help="Jobs at once, per process.")
-@click.option("--processes", type=_COUNT, metavar="N", default=1, show_default=True, help="Worker processes.")
-@click.option("--threads", type=_COUNT, metavar="N", show_default="slots, at most 32", help="For sync handlers.")
-@click.option(
-    "--lease",
-    type=float,
-    callback=parameters.seconds(least=1),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a worker that was killed keeps its jobs.",
-)
-@click.option(
-    "--grace",
-    type=float,
-    callback=parameters.seconds(),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    help="What running jobs get when the worker is told to stop.",
-)
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@worker_options
 @click.option("--parent", type=int, hidden=True, help="The process that this one must not outlive.")
 @debug_option
 @click.pass_context

@@ -1,0 +1,134 @@
+"""`rowlock config`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import click
+from click.core import ParameterSource
+
+from rowlock.app import Rowlock
+from rowlock.cli import words
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES, json_option, print_json
+from rowlock.cli.parameters import worker_options
+from rowlock.db.address import Address, Schema
+from rowlock.errors import NotConfigured
+from rowlock.model.spec import Keep
+from rowlock.worker.settings import threads_for
+
+_COMMAND_LINE = "command line"
+_CONSTRUCTOR = "constructor"
+_DEFAULT = "default"
+
+Value = str | float | timedelta | Sequence[str] | Mapping[str, float] | Mapping[str, timedelta] | None
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A setting as it is in force, and where it came from."""
+
+    name: str
+    value: Value
+    source: str
+
+
+@click.command(epilog=f"{EXIT_CODES}.")
+@app_options(required=False)
+@worker_options
+@json_option
+@debug_option
+@click.pass_context
+def config(
+    ctx: click.Context, choice: Choice, /, *, as_json: bool, slots: int, threads: int | None, **typed: Value
+) -> None:
+    """Show every setting in force, and where it came from.
+
+    The command line wins over the constructor (Rowlock(…)), the constructor over the environment, the environment over
+    the default. Passwords are not shown. Needs no database.
+    """
+    settings = [*_of_app(ctx, choice), *_of_worker(ctx, typed, slots=slots, threads=threads)]
+    if as_json:
+        print_json({one.name: {"value": _in_json(one.value), "source": one.source} for one in settings})
+    else:
+        _print([(one.name, _in_words(one.value), one.source) for one in settings])
+
+
+def _of_app(ctx: click.Context, choice: Choice) -> Iterator[InForce]:
+    app = choice.open()
+    yield InForce("app", choice.app, _source(ctx, "app"))
+    yield _url(app)
+    yield InForce("schema", app.database.schema, _said(app.database.named_schema))
+    yield InForce("imports", app.imports, _CONSTRUCTOR if app.imports else _DEFAULT)
+    keep = {"succeeded": app.keep.succeeded, "failed": app.keep.failed, "cancelled": app.keep.cancelled}
+    yield InForce("keep", keep, _DEFAULT if app.keep == Keep() else _CONSTRUCTOR)
+
+
+def _url(app: Rowlock) -> InForce:
+    try:
+        return InForce("url", str(app.database.address), _said(app.database.address))
+    except NotConfigured as error:
+        return InForce("url", None, str(error))
+
+
+def _said(place: Address | Schema) -> str:
+    """Where it was said: `--url`, `url=` and `$ROWLOCK_URL` each in the words that all settings share."""
+    if place.source.startswith("--"):
+        return _COMMAND_LINE
+    return _CONSTRUCTOR if place.source.endswith("=") else place.source
+
+
+def _of_worker(ctx: click.Context, typed: Mapping[str, Value], *, slots: int, threads: int | None) -> Iterator[InForce]:
+    values = {**typed, "slots": slots, "threads": threads or threads_for(slots)}
+    for name in (option.name for option in ctx.command.params):
+        if name in values:
+            yield InForce(name, values[name], _source(ctx, name))
+
+
+def _source(ctx: click.Context, name: str) -> str:
+    match ctx.get_parameter_source(name):
+        case ParameterSource.COMMANDLINE:
+            return _COMMAND_LINE
+        case ParameterSource.ENVIRONMENT:
+            option = next(one for one in ctx.command.params if one.name == name)
+            return f"${option.envvar}"
+        case _:
+            return _DEFAULT
+
+
+def _in_json(value: Value) -> object:
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return {name: _in_json(inner) for name, inner in value.items()}
+        case str() | int() | float() | None:
+            return value
+        case _:
+            return list(value)
+
+
+def _in_words(value: Value) -> str:
+    match value:
+        case None | ():
+            return "none"
+        case str():
+            return value
+        case int() | float():
+            return f"{value:.12g}"
+        case timedelta():
+            days, rest = divmod(value, timedelta(days=1))
+            return f"{days} d" if days and not rest else f"{value.total_seconds():.12g} s"
+        case Mapping():
+            return ", ".join(f"{name} {_in_words(inner)}" for name, inner in value.items())
+        case _:
+            return ", ".join(value)
+
+
+def _print(rows: Sequence[tuple[str, str, str]]) -> None:
+    safe = [[words.line(cell) for cell in row] for row in [("setting", "value", "from"), *rows]]
+    widths = [max(len(row[column]) for row in safe) for column in range(2)]
+    for name, value, source in safe:
+        click.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")

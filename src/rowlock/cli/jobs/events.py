@@ -1,0 +1,70 @@
+"""`rowlock jobs events`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import click
+
+from rowlock.cli import words
+from rowlock.cli.moments import instant
+from rowlock.cli.opened import database_time, opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.paging import next_page
+from rowlock.operate import Event
+
+
+def _place(typed: str) -> Event:
+    """Where a page begins, as the page before it has said: an event's time and id."""
+    moment, _, event_id = typed.partition("/")
+    try:
+        return Event(UUID(event_id), instant(moment), "", None, "", {})
+    except ValueError:
+        raise click.BadParameter(f"{typed!r} is no place among events; take it from the page before") from None
+
+
+@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.argument("job_id", metavar="[ID]", type=click.UUID, required=False)
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Events a page."
+)
+@click.option("--before", type=_place, metavar="PLACE", help="The page after the one that named this place.")
+@json_option
+@app_options(required=False)
+@debug_option
+def events(choice: Choice, *, job_id: UUID | None, limit: int, before: Event | None, as_json: bool) -> None:
+    """List what operators and upkeep did. Newest first; to one job, or at all."""
+    with opened(choice) as app:
+        found = app.jobs.events(job_id, limit=limit, before=before)
+        now = database_time(app)
+    following = f"{found[-1].at.isoformat()}/{found[-1].id}" if len(found) == limit else None
+    if as_json:
+        print_json({"events": [event.to_dict() for event in found], "next": following})
+        return
+    if found:
+        show_events(found, now)
+    else:
+        click.echo("nothing has been done", err=True)
+    next_page(following)
+
+
+def show_events(found: Sequence[Event], now: datetime, *, title: str | None = None) -> None:
+    """The table of events."""
+    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+
+    columns = [
+        Column("when", least=10),
+        Column("what", least=9),
+        Column("by", least=10),
+        Column("job", least=36, rank=2),
+        Column("details", least=12, rank=1),
+    ]
+    rows = [(words.age(one.at, now), one.kind, one.actor, one.job, _details(one)) for one in found]
+    show(columns, rows, title=title)
+
+
+def _details(event: Event) -> str:
+    return ", ".join(f"{name} {value}" for name, value in event.details.items() if value is not None)

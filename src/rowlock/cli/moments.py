@@ -1,0 +1,59 @@
+"""Instants and lengths of time as they are typed: `2h`, `1h30min`, `2026-03-01T08:00Z`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+import click
+
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|min|[smhdw])\s*")
+_SPAN = re.compile(rf"(?:{_PART.pattern})+")
+
+
+def span(typed: str) -> timedelta:
+    """A length of time: `90s`, `15min`, `2h`, `1h30min`, `3d`, `1w`."""
+    text = typed.strip().lower()
+    if not _SPAN.fullmatch(text):
+        raise click.BadParameter(f"{typed!r} is no length of time; write 90s, 15min, 2h, 3d or 1w")
+    try:
+        return sum((float(number) * _UNITS[unit] for number, unit in _PART.findall(text)), timedelta(0))
+    except OverflowError:
+        raise click.BadParameter(f"{typed!r} is longer than time itself; write 90s, 15min, 2h, 3d or 1w") from None
+
+
+def instant(typed: str) -> datetime:
+    """An instant with its time zone: `2026-03-01T08:00Z`."""
+    try:
+        moment = datetime.fromisoformat(typed.strip())
+    except ValueError:
+        raise click.BadParameter(f"{typed!r} is no instant; write 2026-03-01T08:00Z") from None
+    if moment.utcoffset() is None:
+        raise click.BadParameter(f"{typed!r} has no time zone; write {moment:%Y-%m-%dT%H:%M}Z for UTC, or +02:00")
+    return moment
+
+
+def past(typed: str) -> datetime | timedelta:
+    """An instant, or how long ago it was: `2h`."""
+    return span(typed) if _SPAN.fullmatch(typed.strip().lower()) else instant(typed)
+
+
+def resolved(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:
+    """The instants that `past` meant; the clock is asked only if it must be."""
+    if not any(isinstance(moment, timedelta) for moment in moments):
+        return [moment for moment in moments if not isinstance(moment, timedelta)]
+    now = clock()
+    try:
+        return [now - moment if isinstance(moment, timedelta) else moment for moment in moments]
+    except OverflowError:
+        raise click.UsageError("that is longer ago than time itself; write 90s, 15min, 2h, 3d or 1w") from None

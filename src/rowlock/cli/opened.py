@@ -1,0 +1,32 @@
+"""The app of a command for as long as the command runs, with everything that PostgreSQL may refuse put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from rowlock.app import Rowlock
+from rowlock.cli.options import Choice
+from rowlock.db.reach import in_words
+from rowlock.store import schema
+from rowlock.store.query import Conversation
+
+
+@contextmanager
+def opened(choice: Choice) -> Iterator[Rowlock]:
+    """The app that was chosen; its connections are closed at the end."""
+    app = choice.open()
+    with in_words(app.database), app:
+        yield app
+
+
+def database_time(app: Rowlock) -> datetime:
+    """The database's clock: ages are counted by it, because jobs are stamped by it."""
+    return app.database.converse(lambda _resend: clock(), atomic=False)
+
+
+def clock() -> Conversation[datetime]:
+    """Ask for the time."""
+    answered: list[datetime] = yield schema.now()
+    return answered[0]

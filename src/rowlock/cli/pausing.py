@@ -1,0 +1,99 @@
+"""What `pause` and `resume` share, for queues and for tasks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, TypeVar
+
+import click
+
+from rowlock.cli import words
+from rowlock.cli.filters import usage
+from rowlock.cli.moments import instant, span
+from rowlock.cli.opened import opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import json_option, nothing_matched, print_json
+from rowlock.model.pause import Pause
+
+Command = TypeVar("Command", bound=Callable[..., object])
+Kind = Literal["queue", "task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """A pause or its end as it was typed."""
+
+    choice: Choice
+    name: str
+    duration: timedelta | None = None
+    until: datetime | None = None
+    why: str | None
+    by: str | None
+    as_json: bool
+
+
+def pause(halt: Halt, kind: Kind) -> None:
+    """Pause a queue or a task, and say until when."""
+    if halt.duration is not None and halt.until is not None:
+        raise click.UsageError("give --for or --until, not both")
+    with opened(halt.choice) as app, usage():
+        begun = app.pause(**_named(halt, kind), until=halt.until, duration=halt.duration, why=halt.why, by=halt.by)
+    if halt.as_json:
+        print_json({"pause": begun.to_dict()})
+    else:
+        click.echo(f"{kind} {words.line(halt.name)} is paused {ends(begun, begun.at)}")
+
+
+def resume(halt: Halt, kind: Kind) -> None:
+    """Let a queue or a task go on."""
+    with opened(halt.choice) as app, usage():
+        was_paused = app.resume(**_named(halt, kind), why=halt.why, by=halt.by)
+    if halt.as_json:
+        print_json({"resumed": was_paused})
+    if not was_paused:
+        nothing_matched(f"{kind} {words.line(halt.name)} was not paused")
+    if not halt.as_json:
+        click.echo(f"{kind} {words.line(halt.name)} goes on")
+
+
+def _named(halt: Halt, kind: Kind) -> dict[str, str]:
+    return {kind: halt.name}
+
+
+def ends(pause: Pause, now: datetime) -> str:
+    """When a pause is over."""
+    if pause.until is None:
+        return "until it is resumed"
+    return f"until {words.instant(pause.until)} ({words.age(pause.until, now)})"
+
+
+_PAUSE = [
+    click.option("--for", "duration", type=span, metavar="SPAN", help="For so long: 90s, 15min, 2h, 3d."),
+    click.option("--until", type=instant, metavar="WHEN", help="Until 2026-03-01T08:00Z; else until it is resumed."),
+]
+
+
+def halt_options(*, pauses: bool) -> Callable[[Command], Command]:
+    """Give a command what `pause` takes, or what `resume` takes, gathered in its first argument, a Halt."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(choice: Choice, **given: object) -> object:
+            return command(Halt(choice=choice, **given))  # type: ignore[arg-type]  # click has made them
+
+        decorated: Callable[..., object] = app_options(required=False)(debug_option(gathered))
+        options = [
+            click.argument("name"),
+            *(_PAUSE if pauses else ()),
+            click.option("--why", metavar="TEXT", help="A reason, for those who look at it."),
+            click.option("--by", metavar="NAME", help="Who does it; else USER@HOST."),
+            json_option,
+        ]
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
+
+    return decorate

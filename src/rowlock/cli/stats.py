@@ -1,0 +1,140 @@
+"""`rowlock stats`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+
+from rowlock.cli import figures, words
+from rowlock.cli.opened import opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.queues.list import show_queues
+from rowlock.cli.tasks.list import show_tasks
+from rowlock.cli.workers import show_workers
+from rowlock.model.pause import Pause
+from rowlock.model.stats import DatabaseStats, FleetStats, Recent, Stats
+
+
+@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@json_option
+@app_options(required=False)
+@debug_option
+def stats(choice: Choice, *, as_json: bool) -> None:
+    """Show queues, tasks, workers and the database at one moment.
+
+    Rates are per second over the last full minutes. `?` is what could not be learned; the last lines say why.
+    """
+    with opened(choice) as app:
+        found = app.stats()
+        pauses = app.pauses()
+    if as_json:
+        print_json({**found.to_dict(), "pauses": [pause.to_dict() for pause in pauses]})
+    else:
+        _show(found, pauses)
+
+
+def _show(found: Stats, pauses: list[Pause]) -> None:
+    from rowlock.cli.tables import facts  # noqa: PLC0415  draws
+
+    click.echo(f"{words.instant(found.at)}, rates over {words.span(found.window)}")
+    if found.queues:
+        click.echo()
+        show_queues(found.queues, {pause.queue: pause for pause in pauses if pause.queue is not None}, found.at)
+    if found.tasks:
+        click.echo()
+        show_tasks(found.tasks, {pause.task: pause for pause in pauses if pause.task is not None}, found.at)
+    if found.fleet.workers:
+        click.echo()
+        show_workers(found.fleet.workers, found.at)
+    facts(dict(_fleet(found.fleet)), title="\nfleet")
+    facts(dict(_database(found.database, found.at)), title="\ndatabase")
+    _show_waits(found.database)
+    _show_snapshots(found.database)
+    if found.unknown:
+        facts(found.unknown, title="\nunknown")
+
+
+def _fleet(fleet: FleetStats) -> Iterator[tuple[str, str]]:
+    yield "workers", figures.UNKNOWN if fleet.workers is None else f"{len(fleet.workers):,}"
+    yield "rescued", _recent(fleet.rescued)
+    yield "poisoned", _recent(fleet.poisoned)
+    if fleet.claims is not None:
+        claims = fleet.claims
+        yield "claims", f"{words.span(claims.mean)}, at most {words.span(claims.max)}, {claims.rows:.3g} jobs a claim"
+
+
+def _recent(recent: Recent | None) -> str:
+    if recent is None:
+        return figures.UNKNOWN
+    return f"{figures.counted(recent.hour)} in the last hour, {figures.counted(recent.day)} in the last day"
+
+
+def _database(database: DatabaseStats, now: datetime) -> Iterator[tuple[str, str]]:
+    if database.sizes is not None:
+        sizes = database.sizes
+        yield "jobs", f"{words.size(sizes.jobs)}, indexes {words.size(sum(sizes.jobs_indexes.values()))}"
+        yield "history", f"{words.size(sizes.history)}, about {words.count(sizes.history_rows, 'row')}"
+        yield "events", words.size(sizes.events)
+    if database.vacuum is not None:
+        vacuum = database.vacuum
+        latest = max(filter(None, (vacuum.last_vacuum, vacuum.last_autovacuum)), default=None)
+        last = words.age(latest, now) or "never"
+        yield "vacuum of jobs", f"{vacuum.dead:,} dead rows beside {vacuum.live:,} live ones, last done: {last}"
+    if database.claim is not None:
+        claim = database.claim
+        touched = f"{words.count(claim.buffers, 'buffer')} for {words.count(claim.rows, 'row')}"
+        yield "a claim now", f"{touched}, {words.span(claim.took)}"
+    if database.cleanup is not None and database.cleanup.partitions:
+        behind = words.span(database.cleanup.lag)
+        yield "retention", f"{words.count(database.cleanup.partitions, 'expired partition')}, {behind} behind"
+    if database.connections is not None:
+        yield "connections", f"{database.connections.used:,} of {database.connections.limit:,}"
+
+
+def _show_waits(database: DatabaseStats) -> None:
+    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+
+    if database.lock_waits:
+        columns = [
+            Column("pid", right=True),
+            Column("application", least=10),
+            Column("for", right=True),
+            Column("table", rank=1),
+            Column("mode", rank=2),
+            Column("blocked by", least=10),
+        ]
+        rows = [
+            (
+                wait.pid,
+                wait.application,
+                words.span(wait.waited),
+                wait.table,
+                wait.mode,
+                ", ".join(map(str, wait.blocked_by)),
+            )
+            for wait in database.lock_waits
+        ]
+        show(columns, rows, title="\nlock waits")
+
+
+def _show_snapshots(database: DatabaseStats) -> None:
+    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+
+    if database.snapshots:
+        columns = [
+            Column("kind", least=7),
+            Column("name", least=10),
+            Column("pid", rank=1, right=True),
+            Column("for", right=True),
+            Column("transactions", rank=2, right=True),
+            Column("user", rank=4),
+            Column("state", rank=3),
+        ]
+        rows = [
+            (one.kind, one.name, one.pid, figures.lasting(one.held_for), f"{one.transactions:,}", one.user, one.state)
+            for one in database.snapshots
+        ]
+        show(columns, rows, title="\noldest snapshots, which keep vacuum from its work")

@@ -1,0 +1,80 @@
+"""`rowlock workers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from rowlock.cli import words
+from rowlock.cli.opened import opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.model.stats import WorkerStats
+
+
+@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@json_option
+@app_options(required=False)
+@debug_option
+def workers(choice: Choice, *, as_json: bool) -> None:
+    """List workers: their hosts, queues, jobs held and leases."""
+    with opened(choice) as app:
+        stats = app.stats()
+    found = stats.fleet.workers
+    if found is None:
+        raise click.ClickException(f"the workers could not be read: {stats.unknown['workers']}")
+    if as_json:
+        print_json({"workers": [worker_facts(worker) for worker in found]})
+    elif found:
+        show_workers(found, stats.at)
+    else:
+        click.echo("no worker is running; start one: rowlock worker --app MODULE", err=True)
+
+
+def worker_facts(worker: WorkerStats) -> dict[str, Any]:
+    """One worker for machines."""
+    return {
+        "id": worker.id,
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": list(worker.queues),
+        "slots": worker.slots,
+        "held": worker.held,
+        "lease_left": worker.lease_left.total_seconds(),
+        "started_at": worker.started_at.isoformat(),
+        "version": worker.version,
+    }
+
+
+def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | None = None) -> None:
+    """The table of workers."""
+    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+
+    columns = [
+        Column("host", least=10),
+        Column("pid", right=True),
+        Column("held", least=7, right=True),
+        Column("lease", least=6),
+        Column("started", least=10, rank=2),
+        Column("queues", least=8, rank=1),
+        Column("version", least=5, rank=3),
+        Column("id", least=36, rank=4),
+    ]
+    show(columns, (_row(worker, now) for worker in found), title=title)
+
+
+def _row(worker: WorkerStats, now: datetime) -> tuple[object, ...]:
+    lease = words.span(worker.lease_left) if worker.lease_left > timedelta(0) else "over"
+    return (
+        worker.host,
+        worker.pid,
+        f"{worker.held}/{worker.slots}",
+        lease,
+        words.age(worker.started_at, now),
+        ", ".join(worker.queues),
+        worker.version,
+        worker.id,
+    )

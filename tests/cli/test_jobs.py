@@ -1,0 +1,354 @@
+"""`rowlock jobs list`, `show`, `enqueue` and `events`: what they find, how it reads, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from rowlock import Rowlock
+from rowlock.model.outcome import Failed, Succeeded
+from tests.cli.conftest import Type
+from tests.cli.programs import Shop
+from tests.engine import Engine
+
+Db = psycopg.Connection[TupleRow]
+
+FAILURE = json.dumps(
+    {"type": "builtins.ConnectionError", "message": "bank is away", "traceback": "Traceback: the bank"}
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """One job of each kind, by id."""
+
+    failed: str
+    succeeded: str
+    running: str
+    ready: str
+    delayed: str
+
+
+@pytest.fixture
+def world(app: Rowlock, engine: Engine) -> World:
+    made = [
+        app.call("shop.charge", (), {"order": 7, "by": "card"}),
+        app.call("shop.greet", (), {"name": "Ada"}),
+        app.call("shop.linger"),
+    ]
+    failed, succeeded, running = (str(job.id) for job in app.enqueue_many(made))
+    first, second, _held = engine.claim(3)
+    engine.settle(first, outcome=Failed(FAILURE, "exhausted"))
+    engine.settle(second, outcome=Succeeded('"hello Ada"'))
+    ready = app.task(name="shop.mail", queue="mail")(mail).using(key="k", tags=["slow"], priority=3).enqueue(to="Eve")
+    delayed = app.tasks.get("shop.mail").using(delay=timedelta(hours=2)).enqueue(to="Bob")  # type: ignore[union-attr]
+    return World(failed, succeeded, running, str(ready.id), str(delayed.id))
+
+
+def mail(to: str) -> None:
+    """Nothing: nobody runs it."""
+
+
+def listed(rowlock: Type, *options: str) -> list[str]:
+    """The ids that `jobs list` finds with these options."""
+    said = rowlock("jobs", "list", "--json", *options)
+    assert said.code == 0, said.err
+    return [job["id"] for job in json.loads(said.out)["jobs"]]
+
+
+# list
+
+
+def test_jobs_are_listed_newest_first_with_what_one_wants_to_know(rowlock: Type, world: World) -> None:
+    said = rowlock("jobs", "list")
+
+    header, *lines = said.out.splitlines()
+    assert said.code == 0, said.err
+    assert header.split() == ["id", "state", "task", "queue", "created", "spent", "note"]
+    assert [line.split()[0] for line in lines] == [
+        world.delayed,
+        world.ready,
+        world.running,
+        world.succeeded,
+        world.failed,
+    ]
+    assert [line.split()[1] for line in lines] == ["ready", "ready", "running", "succeeded", "failed"]
+    assert "due in 2 h" in lines[0]
+    assert "since" in lines[2]
+    assert "exhausted; builtins.ConnectionError: bank is away" in lines[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--state", "failed"], ["failed"]),
+        (["--state", "failed", "--state", "running"], ["running", "failed"]),
+        (["--queue", "mail"], ["delayed", "ready"]),
+        (["--task", "shop.greet"], ["succeeded"]),
+        (["--tag", "slow"], ["ready"]),
+        (["--key", "k"], ["ready"]),
+        (["--arg", "order=7"], ["failed"]),
+        (["--arg", "order=7", "--arg", "by=card"], ["failed"]),
+        (["--arg", 'order="7"'], []),
+        (["--error", "ConnectionError"], ["failed"]),
+        (["--reason", "exhausted"], ["failed"]),
+        (["--since", "1h"], ["delayed", "ready", "running", "succeeded", "failed"]),
+        (["--until", "1h"], []),
+        (["--since", "2020-01-01T00:00Z", "--until", "2020-02-01T00:00Z"], []),
+        (["--queue", "mail", "--state", "running"], []),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_every_filter_finds_what_it_names(rowlock: Type, world: World, options: list[str], found: list[str]) -> None:
+    assert listed(rowlock, *options) == [getattr(world, name) for name in found]
+
+
+def test_ids_are_a_filter_too(rowlock: Type, world: World) -> None:
+    assert listed(rowlock, world.ready, world.failed) == [world.ready, world.failed]
+    assert listed(rowlock, world.ready, world.failed, "--state", "failed") == [world.failed]
+    assert listed(rowlock, str(uuid4())) == []
+
+
+def test_pages_follow_one_another_by_the_command_that_each_one_prints(rowlock: Type, world: World) -> None:
+    everything = listed(rowlock)
+
+    seen, command = [], ["jobs", "list", "--limit", "2"]
+    while command:
+        said = rowlock(*command)
+        seen += [line.split()[0] for line in said.out.splitlines()[1:]]
+        more = re.search(r"^more: rowlock (.*)$", said.err, re.MULTILINE)
+        command = shlex.split(more[1]) if more else []
+
+    assert seen == everything
+    assert len(seen) == 5
+
+
+def test_the_json_of_a_list_is_one_document_with_stable_keys(rowlock: Type, world: World) -> None:
+    said = rowlock("jobs", "list", "--json", "--limit", "1")
+
+    document = json.loads(said.out)
+    assert said.err == ""
+    assert document.keys() == {"jobs", "next"}
+    assert document["next"] == world.delayed
+    assert {"id", "task", "queue", "state", "run_at", "created_at", "args", "errors"} <= document["jobs"][0].keys()
+
+
+def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
+    in_words = rowlock("jobs", "list")
+    in_json = rowlock("jobs", "list", "--json")
+
+    assert (in_words.code, in_words.out, in_words.err) == (0, "", "no job matches\n")
+    assert (in_json.code, json.loads(in_json.out)) == (0, {"jobs": [], "next": None})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["not-an-id"], "is no UUID"),
+        (["--state", "done"], "'done' is not one of"),
+        (["--arg", "order"], "write NAME=VALUE"),
+        (["--arg", "a=1", "--arg", "a=2"], "'a' is given twice"),
+        (["--since", "yesterday"], "is no instant; write 2026-03-01T08:00Z"),
+        (["--since", "2026-03-01"], "has no time zone"),
+        (["--since", "1h", "--until", "2h"], "between them there is nothing"),
+        (["--limit", "0"], "0 is not in the range"),
+        (["--before", "x"], "not a valid UUID"),
+        (["--queue", ""], "use 1 to 200"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_filter_is_wrong_usage(rowlock: Type, options: list[str], words: str) -> None:
+    said = rowlock("jobs", "list", *options)
+
+    assert said.code == 2
+    assert words in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'; drop table rowlock.jobs; --",
+        "%s %(x)s :name",
+        "{} {0}",
+        "$(id)",
+        '"',
+        "\\",
+        "\x1b[2J",
+        "\u202e",
+        "a\nb",
+        "ü😀",
+    ],
+    ids=ascii,
+)
+def test_what_is_typed_is_data_and_nothing_else(rowlock: Type, app: Rowlock, db: Db, text: str) -> None:
+    db.execute(
+        "select rowlock.enqueue(%(t)s, json_build_object(%(t)s::text, %(t)s::text), queue => %(t)s, key => %(t)s,"
+        " tags => array[%(t)s])",
+        {"t": text},
+    )
+    app.enqueue("innocent")
+
+    by_each = [listed(rowlock, option, text) for option in ("--task", "--queue", "--tag", "--key")]
+    by_argument = listed(rowlock, "--arg", f"{text}={json.dumps(text)}")
+    by_others = [listed(rowlock, option, text) for option in ("--error", "--reason")]
+    deleted = rowlock("jobs", "delete", "--task", text, "--yes", "--by", text, "--why", text)
+
+    assert [len(found) for found in (*by_each, by_argument)] == [1] * 5
+    assert by_others == [[], []]
+    assert deleted.code == 0, deleted.err
+    assert deleted.out == "deleted 1 job\n"
+    assert db.execute("select task from rowlock.jobs").fetchall() == [("innocent",)]
+    assert db.execute("select actor, details ->> 'why' from rowlock.events").fetchall() == [(text, text)]
+
+
+# show
+
+
+def test_show_tells_everything_about_a_job(rowlock: Type, world: World) -> None:
+    rowlock("jobs", "retry", world.failed, "--yes", "--by", "ada", "--why", "the bank is back")
+
+    said = rowlock("jobs", "show", world.failed)
+
+    assert said.code == 0, said.err
+    for words in (
+        world.failed,
+        "shop.charge",
+        "0 of 10 spent, 1 claim, 0 crashes",
+        '"order": 7',
+        "builtins.ConnectionError",
+        "Traceback: the bank",
+        "retried",
+        "the bank is back",
+    ):
+        assert words in said.out
+    assert re.search(r"^created +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(.*(ago|now)\)", said.out, re.MULTILINE)
+
+
+def test_show_gives_the_result_of_a_job_that_succeeded(rowlock: Type, world: World) -> None:
+    in_words = rowlock("jobs", "show", world.succeeded)
+    in_json = rowlock("jobs", "show", world.succeeded, "--json")
+
+    assert '"hello Ada"' in in_words.out
+    assert json.loads(in_json.out)["job"]["result"] == "hello Ada"
+    assert json.loads(in_json.out).keys() == {"job", "events"}
+
+
+def test_a_job_that_does_not_exist_is_exit_code_3(rowlock: Type) -> None:
+    missing = str(uuid4())
+
+    said = rowlock("jobs", "show", missing)
+
+    assert said.code == 3
+    assert said.out == ""
+    assert missing in said.err
+    assert said.err.count("\n") == 1
+
+
+# enqueue
+
+
+def test_a_job_can_be_enqueued_by_name_alone(rowlock: Type, db: Db) -> None:
+    said = rowlock(
+        *("jobs", "enqueue", "no.such_task", "--arg", "n=3", "--arg", "name=Ada", "--arg", 'text="3"'),
+        *("--queue", "mail", "--priority", "2", "--delay", "2h", "--key", "k", "--tag", "a", "--tag", "b"),
+    )
+
+    rows = db.execute(
+        """
+        select id::text, task, queue, priority, key, tags, args, run_at - created_at > '1 hour 59 minutes'
+        from rowlock.jobs
+        """
+    ).fetchall()
+    args = {"n": 3, "name": "Ada", "text": "3"}
+    assert said.code == 0, said.err
+    assert rows == [(said.out.strip(), "no.such_task", "mail", 2, "k", ["a", "b"], args, True)]
+
+
+def test_arguments_can_be_given_as_one_json_object(rowlock: Type, db: Db) -> None:
+    said = rowlock("jobs", "enqueue", "t", "--args", '{"n": [1, {"x": null}]}', "--json")
+
+    document = json.loads(said.out)
+    assert document == {"id": document["id"], "task": "t", "queue": "default", "created": True}
+    assert db.execute("select args from rowlock.jobs").fetchall() == [({"n": [1, {"x": None}]},)]
+
+
+def test_with_an_app_the_task_gives_its_defaults_and_its_arguments_must_fit(rowlock: Type, shop: Shop, db: Db) -> None:
+    shop.write(
+        "post.py",
+        "from datetime import date\nfrom rowlock import Rowlock\napp = Rowlock()\n\n"
+        "@app.task(queue='post')\ndef send(to: str, on: date, copies: int = 1) -> None: ...\n",
+    )
+
+    fits = rowlock("jobs", "enqueue", "post.send", "--app", "post", "--arg", "to=Ada", "--arg", "on=2026-03-01")
+    wrong = rowlock("jobs", "enqueue", "post.send", "--app", "post", "--arg", "to=Ada", "--arg", "on=never")
+    missing = rowlock("jobs", "enqueue", "post.send", "--app", "post", "--arg", "to=Ada")
+    unknown = rowlock("jobs", "enqueue", "post.sned", "--app", "post")
+
+    assert fits.code == 0, fits.err
+    assert db.execute("select queue, args from rowlock.jobs").fetchall() == [
+        ("post", {"to": "Ada", "on": "2026-03-01"})
+    ]
+    assert (wrong.code, missing.code, unknown.code) == (2, 2, 1)
+    assert "on" in wrong.err
+    assert "on" in missing.err
+    assert "did you mean post.send?" in unknown.err
+
+
+def test_a_key_that_is_held_answers_the_job_that_holds_it(rowlock: Type) -> None:
+    first = rowlock("jobs", "enqueue", "t", "--key", "k")
+    second = rowlock("jobs", "enqueue", "t", "--key", "k")
+
+    assert first.out == second.out
+    assert second.code == 0
+    assert "nothing was enqueued" in second.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--args", "[1]"], "must be a JSON object"),
+        (["--args", "{"], "is no JSON"),
+        (["--args", "{}", "--arg", "a=1"], "not both"),
+        (["--delay", "1h", "--run-at", "2026-03-01T08:00Z"], "not both"),
+        (["--queue", "a,b"], "contains '*', ',' or '='"),
+        (["--priority", "9"], "9 is not in the range"),
+        (["--tag", ""], "use 1 to 100"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_job_that_cannot_be_is_wrong_usage(rowlock: Type, db: Db, options: list[str], words: str) -> None:
+    said = rowlock("jobs", "enqueue", "t", *options)
+
+    assert said.code == 2
+    assert words in said.err
+    assert db.execute("select from rowlock.jobs").fetchall() == []
+
+
+# events
+
+
+def test_events_come_in_pages_too(rowlock: Type, world: World) -> None:
+    for priority in ("1", "2", "3"):
+        rowlock("jobs", "reprioritise", "--to", priority, world.ready, "--yes", "--by", "ada")
+
+    seen, command = [], ["jobs", "events", world.ready, "--limit", "1", "--json"]
+    while command:
+        document = json.loads(rowlock(*command).out)
+        seen += document["events"]
+        command = [*command[:6], "--before", document["next"]] if document["next"] else []
+    in_words = rowlock("jobs", "events", "--limit", "2")
+
+    assert [event["kind"] for event in seen] == ["reprioritised"] * 3
+    assert len({event["id"] for event in seen}) == 3
+    assert {event["actor"] for event in seen} == {"ada"}
+    assert len(in_words.out.splitlines()) == 3
+    assert "more: rowlock jobs events --limit 2 --before" in in_words.err

@@ -1,0 +1,125 @@
+"""Facts in words: text that no data can break, spans, ages, and what is typed about time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from rowlock.cli import moments, words
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+HOSTILE = [
+    "\x1b[2J\x1b[31mred",
+    "two\nlines\r\tand a tab",
+    "\u202eright to left\u202c",
+    "\u2066isolated\u2069 \u200f\u061c",
+    "\u2028\u2029 \x85 \x9b31m",
+    "\u200bhidden\ufeff",
+    "half \ud800",
+    "\x00\x07\x08\x7f",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_a_line_shows_what_would_break_or_repaint_it(text: str) -> None:
+    shown = words.line(text)
+
+    assert shown.isprintable()
+    assert "\\" in shown
+    assert words.line(shown) == shown
+
+
+def test_several_lines_keep_their_breaks_and_tabs_and_nothing_else() -> None:
+    shown = words.lines("a\n\tb\r\x1b[2J\u202e")
+
+    assert shown == "a\n\tb\\r\\x1b[2J\\u202e"
+
+
+@pytest.mark.parametrize("text", ["plain", "ünïcödé 😀", "日本語", "שלום", "a 'quoted' \"text\" \\ %"])
+def test_what_is_harmless_stays_as_it_is(text: str) -> None:
+    assert words.line(text) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 ms"),
+        (0.0042, "4.2 ms"),
+        (1.25, "1.2 s"),
+        (45, "45 s"),
+        (89, "89 s"),
+        (180, "3 min"),
+        (7200, "2 h"),
+        (86_400 * 2, "2 d"),
+        (86_400 * 4000, "4,000 d"),
+    ],
+)
+def test_a_span_is_said_in_the_unit_that_fits(seconds: float, said: str) -> None:
+    assert words.span(timedelta(seconds=seconds)) == said
+    assert words.span(-timedelta(seconds=seconds)) == said
+
+
+def test_an_age_says_on_which_side_of_now_it_lies() -> None:
+    assert words.age(NOW - timedelta(minutes=3), NOW) == "3 min ago"
+    assert words.age(NOW + timedelta(hours=2), NOW) == "in 2 h"
+    assert words.age(NOW, NOW) == "now"
+    assert words.age(None, NOW) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("15min", timedelta(minutes=15)),
+        ("15m", timedelta(minutes=15)),
+        ("1h30min", timedelta(minutes=90)),
+        ("1.5 h", timedelta(minutes=90)),
+        ("3D", timedelta(days=3)),
+        ("1w", timedelta(weeks=1)),
+        ("250ms", timedelta(milliseconds=250)),
+    ],
+)
+def test_a_length_of_time_can_be_typed(typed: str, meant: timedelta) -> None:
+    assert moments.span(typed) == meant
+    assert moments.past(typed) == meant
+
+
+@pytest.mark.parametrize("typed", ["", "5", "h", "-2h", "2 fortnights", "1e3s", "999999999w", "2h; drop table", "٣h"])
+def test_what_is_no_length_of_time_is_refused_with_an_example(typed: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 90s, 15min, 2h, 3d or 1w"):
+        moments.span(typed)
+
+
+@pytest.mark.parametrize("typed", ["2026-03-01T12:00Z", "2026-03-01T14:00+02:00", "2026-03-01 12:00:00.000+00:00"])
+def test_an_instant_can_be_typed(typed: str) -> None:
+    assert moments.instant(typed) == NOW
+    assert moments.past(typed) == NOW
+
+
+@pytest.mark.parametrize("typed", ["2026-03-01T12:00", "2026-03-01"])
+def test_an_instant_without_a_zone_is_refused_with_one(typed: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"has no time zone; write 2026-03-01T..:00Z"):
+        moments.instant(typed)
+
+
+def test_spans_are_counted_back_from_a_clock_that_is_asked_only_then() -> None:
+    def broken_clock() -> datetime:
+        raise AssertionError("nobody needed it")
+
+    relative = moments.resolved([timedelta(hours=2), None], lambda: NOW)
+    absolute = moments.resolved([NOW, None], broken_clock)
+
+    assert relative == [NOW - timedelta(hours=2), None]
+    assert absolute == [NOW, None]
+    with pytest.raises(click.UsageError, match="longer ago than time itself"):
+        moments.resolved([timedelta(days=900_000)], lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 B"), (999, "999 B"), (8192, "8.2 kB"), (123_456_789, "123 MB"), (5e13, "50.0 TB")]
+)
+def test_bytes_are_said_in_the_unit_that_fits(number: float, said: str) -> None:
+    assert words.size(number) == said
