@@ -1,0 +1,1 @@
+"""What joins Rowlock to a framework; each is loaded by its users alone."""

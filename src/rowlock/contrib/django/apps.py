@@ -1,0 +1,55 @@
+"""What Django knows of us: our tables are brought up to date by its own `migrate`."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models.signals import post_migrate
+
+from rowlock.cli.load import AppNotFound, load_app
+from rowlock.contrib.django.app import DjangoRowlock
+from rowlock.db.alias import is_postgresql
+
+
+class RowlockConfig(AppConfig):  # type: ignore[misc]  # Django has no types
+    """Rowlock among the INSTALLED_APPS."""
+
+    name = "rowlock.contrib.django"
+    label = "rowlock"
+    verbose_name = "Rowlock"
+
+    def ready(self) -> None:
+        """Ask to be told of `migrate`."""
+        post_migrate.connect(migrate, sender=self)
+
+
+def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: object) -> None:
+    """Bring our schema up to date where Django has just done so with its own; test databases are no exception."""
+    if not is_postgresql(using):  # tests may run on another database, and touch no job
+        return
+    app = named_app()
+    if app.alias != using:
+        return
+    for name in app.migrate():
+        if verbosity and stdout is not None:
+            stdout.write(f"  Applied {name} to the schema {app.database.schema}")
+
+
+def named_app() -> DjangoRowlock:
+    """The app that settings.ROWLOCK_APP names."""
+    target = getattr(settings, "ROWLOCK_APP", None)
+    if not target:
+        raise ImproperlyConfigured('settings.ROWLOCK_APP is missing; name your app: ROWLOCK_APP = "shop.jobs:app"')
+    try:
+        app = load_app(target)
+    except AppNotFound as error:
+        raise ImproperlyConfigured(f"settings.ROWLOCK_APP is {target!r}: {error}") from error
+    if not isinstance(app, DjangoRowlock):
+        raise ImproperlyConfigured(
+            f"settings.ROWLOCK_APP is {target!r}, a plain Rowlock, which knows nothing of settings.DATABASES; "
+            "make it a rowlock.contrib.django.DjangoRowlock"
+        )
+    return app
