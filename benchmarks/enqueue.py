@@ -1,4 +1,4 @@
-"""How fast jobs come in: in bulk, from many callers at once, and one by one."""
+"""How fast jobs come in: in bulk, from many callers at once, one by one, and through callers' own connections."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from functools import partial
 
+from benchmarks import kinds
 from benchmarks.arena import Arena
 from benchmarks.limit import BareLoop, new_jobs, ready_made, rehearsed
 from benchmarks.measure import Broken, Case, Effort, Target, Track, interleave
@@ -44,6 +45,7 @@ def measure(arena: Arena, effort: Effort, track: Track) -> list[Case]:
         _case("many-own-statements", figures["many"], figures["own statements"], own, None),
         _case("callers=200", figures["callers=200"], figures["one caller"], "one caller", Target(ratio_at_least=5)),
         _case("one", figures["one"], figures["one insert"], single, None),
+        *kinds.measure(arena, effort, track),
     ]
 
 

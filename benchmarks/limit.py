@@ -107,6 +107,8 @@ def new_jobs(count: int, *, queue: str = DEFAULT_QUEUE) -> list[NewJob]:
 def ready_made(count: int, *, queue: str = DEFAULT_QUEUE, size: int = jobs.CHUNK) -> list[Query[str]]:
     """The inserts of so many jobs, `size` to each, their text put together before anyone looks at the clock."""
     new = new_jobs(count, queue=queue)
+    if size == 1:
+        return [jobs.put(job) for job in new]  # as enqueue does with one
     return [jobs.enqueue(new[start : start + size]) for start in range(0, count, size)]
 
 

@@ -10,12 +10,10 @@ Python, and on two cores the clients would then be what is measured.
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Self, TypedDict
@@ -27,14 +25,13 @@ from psycopg.pq.abc import PGconn
 from benchmarks.piped import Piped
 from rowlock.model.ids import new_id
 
-_PARAMETER = re.compile(r"%\((\w+)\)s")
-
 
 class Insert(TypedDict):
-    """A statement that inserts one job, as psycopg takes it; another id takes the place of its `ids` each time."""
+    """A statement that inserts one job, its parameters by number; another id takes the place of the first each time."""
 
     text: str
-    params: dict[str, str | None]
+    values: list[str | None]
+    place_of_id: int
 
 
 class Order(TypedDict):
@@ -67,29 +64,14 @@ class ProducerProcess(Piped):
         return int(self.hear())
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
-    """An insert as libpq takes it: parameters by number, values as bytes."""
-
-    text: bytes
-    values: list[bytes]
-    place_of_id: int
-
-    @classmethod
-    def of(cls, insert: Insert) -> Self:
-        names = list(dict.fromkeys(_PARAMETER.findall(insert["text"])))
-        text = _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", insert["text"]).replace("%%", "%")
-        values = [(insert["params"][name] or "").encode() for name in names]  # they are arrays: none is null
-        return cls(text.encode(), values, names.index("ids"))
-
-
-def _produce(name: str, insert: _Numbered, seconds: float, connection: PGconn) -> int:
+def _produce(name: str, insert: Insert, seconds: float, connection: PGconn) -> int:
     """Insert, one job per transaction, until the time is up."""
-    values, count = list(insert.values), 0
+    values, count = [None if value is None else value.encode() for value in insert["values"]], 0
+    place = insert["place_of_id"]
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        values[insert.place_of_id] = b"{%b}" % new_id().encode()
-        result = connection.exec_prepared(name.encode(), values)
+        values[place] = new_id().encode()
+        result = connection.exec_prepared(name.encode(), values)  # type: ignore[arg-type]  # None is null
         if result.status != ExecStatus.TUPLES_OK:
             raise RuntimeError(result.error_message.decode())
         count += 1
@@ -98,7 +80,7 @@ def _produce(name: str, insert: _Numbered, seconds: float, connection: PGconn) -
 
 def _main() -> None:
     order: Order = json.loads(sys.stdin.readline())
-    inserts = {name: _Numbered.of(insert) for name, insert in order["inserts"].items()}
+    inserts = order["inserts"]
     with ExitStack() as stack, ThreadPoolExecutor(order["connections"]) as threads:
         connections = [
             # As plain as a user's, because it is in users' transactions that jobs are enqueued one by one.
@@ -107,7 +89,7 @@ def _main() -> None:
         ]
         for connection in connections:
             for name, insert in inserts.items():
-                connection.prepare(name.encode(), insert.text)
+                connection.prepare(name.encode(), insert["text"].encode())
         print("ready", flush=True)
         for line in sys.stdin:
             name, seconds = line.split()

@@ -17,7 +17,7 @@ from benchmarks.tasks import SCHEMA, nap, noop
 from benchmarks.worker_process import WorkerProcess
 from rowlock import Task
 from rowlock.store import jobs
-from rowlock.store.query import statement
+from rowlock.store.query import numbered
 
 _CONNECTIONS = 32
 _PROCESSES = 4
@@ -60,23 +60,23 @@ def measure(arena: Arena, effort: Effort, track: Track) -> list[Case]:
 
 
 def _order(arena: Arena) -> Order:
-    text = statement("job_enqueue", SCHEMA)
+    text, names = numbered("job_put", SCHEMA)
     silent = without_notification(text)
     return Order(
         conninfo=arena.conninfo,
         connections=_CONNECTIONS // _PROCESSES,
         inserts={
-            "nap": _insert(text, nap),
-            "silent-nap": _insert(silent, nap),
-            "noop": _insert(text, noop),
-            "silent-noop": _insert(silent, noop),
+            "nap": _insert(text, names, nap),
+            "silent-nap": _insert(silent, names, nap),
+            "noop": _insert(text, names, noop),
+            "silent-noop": _insert(silent, names, noop),
         },
     )
 
 
-def _insert(text: str, task: Task[[int], Any]) -> Insert:
-    new = [job._replace(task=task.name) for job in new_jobs(1)]
-    return Insert(text=text, params=dict(jobs.enqueue(new).params))
+def _insert(text: str, names: Sequence[str], task: Task[[int], Any]) -> Insert:
+    said = jobs.put(new_jobs(1)[0]._replace(task=task.name)).params
+    return Insert(text=text, values=[said[name] for name in names], place_of_id=names.index("id"))
 
 
 def without_notification(text: str) -> str:
@@ -84,7 +84,7 @@ def without_notification(text: str) -> str:
     head, woken, tail = text.rpartition(") as woken\n")
     insert, column, _ = head.rpartition(",\n    (\n        select pg_notify(")
     if not woken or not column:
-        raise Broken("job_enqueue.sql has no column `woken` any more; say in benchmarks/producers.py what to leave out")
+        raise Broken("job_put.sql has no column `woken` any more; say in benchmarks/producers.py what to leave out")
     return f"{insert}\n{tail}"
 
 

@@ -22,10 +22,12 @@ class Bar:
         self._progress = progress
         self._task: TaskID = progress.add_task(name, total=None, words="setting up")
         self._done = -1
+        self._total = 0
 
     def begin(self, steps: int) -> None:
         """So many steps are to come."""
-        self._progress.update(self._task, total=steps)
+        self._total += steps
+        self._progress.update(self._task, total=self._total)
 
     def step(self, words: str) -> None:
         """The next one begins."""

@@ -119,3 +119,4 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)  # asyncpg closes only when the server has

@@ -109,7 +109,7 @@ def test_the_wire_counts_every_statement_and_connection(database_url: str) -> No
 
 def test_the_insert_without_notification_is_the_same_insert() -> None:
     # given
-    whole = statement("job_enqueue", "rowlock")
+    whole = statement("job_put", "rowlock")
 
     # when
     silent = without_notification(whole)
