@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+import pytest
+
 from tests.house.reading import Source, called, package
 
 # Each room may use itself, the rooms before it and the errors; the last ones stand outside and look in.
@@ -14,12 +16,13 @@ FLOORS = (
     ("db",),
     ("workflow",),
     ("worker",),
-    ("app", "enqueue", "jobs", "operate", "tasks"),
+    ("app", "enqueue", "jobs", "operate", "pauses", "tasks"),
     ("cli", "dashboard", "demo", "telemetry", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
-DRIVERS = {"psycopg", "psycopg_pool", "psycopg2", "asyncpg", "sqlalchemy", "pg8000"}
+DRIVERS = {"psycopg", "psycopg_pool", "psycopg2", "asyncpg", "sqlalchemy", "pg8000", "django.db"}
+NO_DRIVERS = {"django.db.models.signals"}  # Django's word that it has migrated
 
 # What reaches outside the process, or reads a clock.
 OUTSIDE = {"asyncio", "datetime.now", "http", "os", "pathlib", "socket", "subprocess", "threading", "time", "urllib"}
@@ -71,10 +74,24 @@ def test_only_db_imports_a_driver() -> None:
         for source in package()
         if source.room != "db"
         for name in source.imports()
-        if name.split(".")[0] in DRIVERS
+        if is_in(name, DRIVERS) and not is_in(name, NO_DRIVERS)
     ]
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["psycopg", "psycopg.rows.TupleRow", "django.db", "django.db.connection"])
+def test_the_rule_knows_a_driver(name: str) -> None:
+    assert is_in(name, DRIVERS)
+
+
+@pytest.mark.parametrize("name", ["psycopgs", "django.conf.settings"])
+def test_the_rule_passes_over(name: str) -> None:
+    assert not is_in(name, DRIVERS)
+
+
+def is_in(name: str, modules: set[str]) -> bool:
+    return any(f"{name}.".startswith(f"{module}.") for module in modules)
 
 
 def test_inside_only_db_speaks_to_a_connection() -> None:

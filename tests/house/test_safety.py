@@ -12,7 +12,7 @@ from tests.house.reading import Source, called, package
 UNSAFE_MODULES = {"dill", "cloudpickle", "marshal", "pickle", "shelve"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
 
-SAYS = {"execute", "executemany", "copy"}
+SAYS = {"execute", "executemany", "copy", "fetch", "exec_driver_sql"}
 _CONSTANT = re.compile(r"_*[A-Z][A-Z0-9_]*")
 
 # Statements made in another way than the rule knows, each with what keeps users' words out of it.
@@ -78,6 +78,9 @@ def test_every_exception_to_that_is_needed() -> None:
         'c.execute(sql.SQL(f"select {x}"))',
         "c.execute(sql.SQL(x).format())",
         "c.execute(text)",
+        "c.fetch(text)",
+        "c.fetch(asked.text)",
+        "asked = said()\nc.fetch(asked.text)",
         'def f(text: str) -> None:\n    text = statement("a", "b") + text\n    c.execute(text)',
     ],
 )
@@ -104,8 +107,20 @@ def is_ours(said: ast.expr, source: Source) -> bool:
             return is_template(template)
         case ast.Constant() | ast.Name() | ast.Call(func=ast.Name(id="statement")):
             return True
+        case ast.Attribute(value=ast.Name(id=name), attr="text"):
+            values = assigned(name, source)
+            return bool(values) and all(is_numbered(value) for value in values)
         case _:
             return is_template(said)
+
+
+def is_numbered(said: ast.expr) -> bool:
+    """Whether this is one of our .sql files, its parameters numbered."""
+    match said:
+        case ast.Call(func=ast.Name(id="numbered")):
+            return True
+        case _:
+            return False
 
 
 def is_template(said: ast.expr) -> bool:

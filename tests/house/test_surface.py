@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 
@@ -10,12 +11,29 @@ import click
 import pytest
 
 import rowlock
+from rowlock import testing
 from rowlock.cli.program import program
+from rowlock.contrib import django
+from rowlock.model.verb import VERBS
+from rowlock.operate import Jobs
 from tests.house.reading import PACKAGE, ROOT, read
 
 # Verbs that do I/O come in pairs, x and ax.
 PAIRED = {
-    rowlock.Rowlock: {"close", "enqueue", "enqueue_call", "enqueue_many", "migrate"},
+    rowlock.Rowlock: {
+        "close",
+        "enqueue",
+        "enqueue_call",
+        "enqueue_many",
+        "get",
+        "migrate",
+        "pause",
+        "pauses",
+        "resume",
+        "stats",
+    },
+    rowlock.Job: {"record", "result"},
+    Jobs: {"list", "preview", "events", *VERBS},
     rowlock.Task: {"enqueue"},
     rowlock.Call: {"enqueue"},
 }
@@ -27,7 +45,9 @@ def imported() -> list[str]:
 
 
 def documents() -> str:
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    # The reference names everything because it is written from the code: that explains nothing.
+    pages = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "reference"]
+    paths = [ROOT / "README.md", *pages]
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
@@ -86,6 +106,27 @@ def test_every_public_name_is_in_the_documents() -> None:
 
     missing = [name for name in rowlock.__all__ if not re.search(rf"\b{name}\b", text)]
     assert not missing, f"neither README.md nor docs/ mentions {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("name", testing.__all__)
+def test_a_name_for_tests_has_a_docstring_and_is_in_its_guide(name: str) -> None:
+    guide = (ROOT / "docs" / "guides" / "testing.md").read_text(encoding="utf-8")
+
+    assert getattr(testing, name).__doc__
+    assert re.search(rf"\b{name}\b", guide)
+
+
+@pytest.mark.parametrize("name", ["assert_enqueued", "assert_not_enqueued", "drain"])
+def test_a_verb_for_tests_has_an_async_twin_of_the_same_signature(name: str) -> None:
+    assert inspect.signature(getattr(testing, name)) == inspect.signature(getattr(testing, f"a{name}"))
+
+
+@pytest.mark.parametrize("name", django.__all__)
+def test_a_name_for_django_has_a_docstring_and_is_in_its_guide(name: str) -> None:
+    guide = (ROOT / "docs" / "guides" / "django.md").read_text(encoding="utf-8")
+
+    assert getattr(django, name).__doc__
+    assert re.search(rf"\b{name}\b", guide)
 
 
 def test_every_command_is_in_the_documents() -> None:
