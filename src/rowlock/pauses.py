@@ -14,7 +14,7 @@ from rowlock.model.pause import Pause
 from rowlock.operate import check_actor, check_why
 from rowlock.store import pauses as store
 from rowlock.store.pauses import Kind
-from rowlock.store.query import Conversation, Query
+from rowlock.store.query import Conversation, Query, alone
 from rowlock.store.schema import make_partitions
 
 T = TypeVar("T")
@@ -39,25 +39,25 @@ class Pauses:
         """End a pause; then release the jobs of its task, each chunk in a transaction of its own."""
         refuse_in_loop("app.resume", "await app.aresume(…)")
         ended = self._database.converse(_said(query))
-        while task is not None and self._database.converse(_rows(store.release(task))) != [0]:
+        while task is not None and self._database.converse(lambda _resend: alone(store.release(task))) != [0]:
             pass
         return bool(ended)
 
     async def aresume(self, query: Query[str], *, task: str | None) -> bool:
         """End a pause; then release the jobs of its task, each chunk in a transaction of its own."""
         ended = await self._database.aconverse(_said(query))
-        while task is not None and await self._database.aconverse(_rows(store.release(task))) != [0]:
+        while task is not None and await self._database.aconverse(lambda _resend: alone(store.release(task))) != [0]:
             pass
         return bool(ended)
 
     def all(self) -> list[Pause]:
         """The pauses that hold now."""
         refuse_in_loop("app.pauses", "await app.apauses()")
-        return self._database.converse(_rows(store.listed()), atomic=False)
+        return self._database.converse(lambda _resend: alone(store.listed()), atomic=False)
 
     async def aall(self) -> list[Pause]:
         """The pauses that hold now."""
-        return await self._database.aconverse(_rows(store.listed()), atomic=False)
+        return await self._database.aconverse(lambda _resend: alone(store.listed()), atomic=False)
 
 
 def pausing(
@@ -99,13 +99,6 @@ def _said(query: Query[T]) -> Callable[[bool], Conversation[list[T]]]:
 
     def begin(_resend: bool) -> Conversation[list[T]]:  # noqa: FBT001  converse calls it
         yield from make_partitions()
-        return (yield query)
-
-    return begin
-
-
-def _rows(query: Query[T]) -> Callable[[bool], Conversation[list[T]]]:
-    def begin(_resend: bool) -> Conversation[list[T]]:  # noqa: FBT001  converse calls it
         return (yield query)
 
     return begin

@@ -117,7 +117,7 @@ class Sizes:
     jobs_indexes: Mapping[str, int]
     history: int  # with its indexes, over all partitions
     events: int
-    history_rows: int  # as vacuum last estimated
+    history_rows: int  # about
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from rowlock.model.stats import (
 )
 from rowlock.store import catalogue, gauges, minutes, pauses, schema, stats
 from rowlock.store.atomic import all_or_nothing
-from rowlock.store.query import Conversation, Query
+from rowlock.store.query import Conversation, Query, alone
 from rowlock.store.schema import PARTITIONED, Partition
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def survey() -> Conversation[Stats]:
 def _ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
     """Ask one thing; what is refused or takes too long is unknown, and leaves the transaction as it was."""
     try:
-        return (yield from all_or_nothing(_alone(query), inside=True))
+        return (yield from all_or_nothing(alone(query), inside=True))
     except Exception as error:
         state = getattr(error, "sqlstate", None)
         # Without a connection, or without our tables, there is nothing to look at.
@@ -102,10 +102,6 @@ def _ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[li
             raise
         unknown[part] = f"took longer than {_TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
         return None
-
-
-def _alone(query: Query[T]) -> Conversation[list[T]]:
-    return (yield query)
 
 
 def _database(found: Findings) -> Conversation[DatabaseStats]:

@@ -1,4 +1,5 @@
--- What our tables and the indexes of jobs take on disk, in bytes, and how many rows history has by the last estimate.
+-- What our tables and the indexes of jobs take on disk, in bytes, and how many rows history has, about.
+-- An estimate is made by the first analyze only, and the count of live rows is forgotten in a crash: the larger one is nearer.
 select
     pg_table_size('rowlock.jobs'::regclass) as jobs,
     array(
@@ -24,7 +25,7 @@ select
         where part.inhparent = 'rowlock.events'::regclass
     ) as events,
     (
-        select coalesce(sum(greatest(class.reltuples, 0)), 0)::bigint
+        select coalesce(sum(greatest(class.reltuples, pg_stat_get_live_tuples(class.oid))), 0)::bigint
         from pg_inherits as part join pg_class as class on class.oid = part.inhrelid
         where part.inhparent = 'rowlock.history'::regclass
     ) as history_rows;
