@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from rowlock.db import disposable
 from rowlock.db.binaries import find_binaries
 from rowlock.db.embedded import EmbeddedPostgres
 from tests.waiting import until
+
+# A shell that starts us in the background has us ignore Ctrl-C, and so would every process that we start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 

@@ -287,7 +287,10 @@ def test_against_a_worker_that_claims_every_job_ends_once(app: Rowlock, db: Db, 
     def work() -> int:
         engine, worked = Engine(url), 0
         while rows := engine.claim(100):
-            worked += len(engine.settle(*rows))
+            while rows:  # one that the operator looked at is locked until their window is committed
+                settled = set(engine.settle(*rows))
+                worked += len(settled)
+                rows = [row for row in rows if row.token not in settled]
         engine.close()
         return worked
 

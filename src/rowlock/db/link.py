@@ -69,8 +69,12 @@ class Link:
     async def _connect(self) -> AsyncConnection:
         connection = await aconnect(self._conninfo, name=self._name)
         connection.add_notify_handler(lambda notify: self._notified(notify.payload))
-        for channel in self._channels:
-            await connection.execute(psycopg.sql.SQL("listen {}").format(psycopg.sql.Identifier(channel)))
+        try:
+            for channel in self._channels:
+                await connection.execute(psycopg.sql.SQL("listen {}").format(psycopg.sql.Identifier(channel)))
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
     async def run(self, query: Query[T]) -> list[T]:

@@ -57,7 +57,11 @@ _CONNECT: dict[str, Any] = {
 def connect(conninfo: str, *, name: str) -> Connection:
     """Open a session of ours; `name` is what pg_stat_activity shows."""
     connection = psycopg.connect(conninfo, application_name=name, **_CONNECT)
-    connection.execute(_CONFIGURE)
+    try:
+        connection.execute(_CONFIGURE)
+    except BaseException:
+        connection.close()
+        raise
     read_as_text(connection.adapters)
     return connection
 
@@ -65,7 +69,11 @@ def connect(conninfo: str, *, name: str) -> Connection:
 async def aconnect(conninfo: str, *, name: str) -> AsyncConnection:
     """Open a session of ours; `name` is what pg_stat_activity shows."""
     connection = await psycopg.AsyncConnection.connect(conninfo, application_name=name, **_CONNECT)
-    await connection.execute(_CONFIGURE)
+    try:
+        await connection.execute(_CONFIGURE)
+    except BaseException:  # a worker that is stopped while it starts cancels us here
+        await connection.close()
+        raise
     read_as_text(connection.adapters)
     return connection
 
