@@ -1,4 +1,4 @@
-"""Which database and schema: from the constructor, else $ROWLOCK_URL, $DATABASE_URL and $ROWLOCK_SCHEMA."""
+"""Which database and schema, and how it is reached: from the constructor, else from the environment."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Final
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.errors import InvalidOption, NotConfigured
-from rowlock.model.names import check_schema
+from rowlock.model.names import check_schema, shown
 from rowlock.store.query import DEFAULT_SCHEMA
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)
@@ -93,3 +100,60 @@ def _parsed(value: str, source: str) -> Address:
     raise NotConfigured(
         f"{source} is a {scheme} address; Rowlock runs on PostgreSQL: write postgresql://USER@HOST/NAME"
     )
+
+
+def writable(conninfo: str) -> str:
+    """The same address; of several hosts the one that can write, unless somebody has said which: a standby cannot."""
+    try:
+        said = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        return conninfo  # connecting will say what is wrong with it
+    hosts = f"{said.get('host') or os.environ.get('PGHOST', '')},{said.get('hostaddr') or ''}".strip(",")
+    if "," not in hosts or "target_session_attrs" in said or os.environ.get("PGTARGETSESSIONATTRS"):
+        return conninfo
+    return make_conninfo(conninfo, target_session_attrs="read-write")
+
+
+# How it is reached
+
+
+def _parse_yes_no(text: str) -> bool:
+    match text.strip().lower():
+        case "1" | "true" | "yes" | "on":
+            return True
+        case "0" | "false" | "no" | "off":
+            return False
+        case _:
+            raise InvalidOption(f"{shown(text)} is neither yes nor no; give 1 or 0")
+
+
+def _check_yes_no(value: bool) -> bool:  # noqa: FBT001  a value, not an option
+    if not isinstance(value, bool):
+        raise InvalidOption(f"{shown(value)} must be True, False or None, not {type(value).__name__}")
+    return value
+
+
+def _check_listen_url(value: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidOption(f"{shown(value)} must be an address, not {type(value).__name__}")
+    try:
+        address = _parsed(value, "it")
+    except NotConfigured as fault:
+        raise InvalidOption(f"{redacted(value)!r} cannot be listened on: {fault}") from None
+    if address.conninfo is None:
+        raise InvalidOption(f"{value!r} is an embedded server; no pooler stands before one")
+    return address.conninfo
+
+
+# Whether a pooler stands before the database that lends connections for one transaction; None: find out.
+POOLER: Final[Setting[bool | None]] = Setting("pooler", "ROWLOCK_POOLER", None, _parse_yes_no, _check_yes_no)
+# An address around the pooler, on which notifications come through.
+LISTEN_URL: Final[Setting[str | None]] = Setting("listen_url", "ROWLOCK_LISTEN_URL", None, str, _check_listen_url)
+# How long a caller waits for an answer of the database.
+DEADLINE: Final = Setting(
+    "deadline",
+    "ROWLOCK_DEADLINE",
+    timedelta(seconds=30),
+    parse_seconds,
+    partial(check_span, least=timedelta(milliseconds=100)),
+)

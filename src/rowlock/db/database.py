@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
 import psycopg
 
 from rowlock.db import borrowed, migrate
-from rowlock.db.address import Address, Schema, find_schema
+from rowlock.db.address import DEADLINE, LISTEN_URL, POOLER, Address, Schema, find_schema, writable
 from rowlock.db.embedded import embedded
 from rowlock.db.pool import AsyncPool, Pool
-from rowlock.db.session import aconverse, arun, broken, connect, converse, run
+from rowlock.db.roles import script as role_script
+from rowlock.db.session import Server, aconverse, arun, connect, converse, run
+from rowlock.db.setting import Found
+from rowlock.db.trouble import Trouble, broken, trouble
 from rowlock.errors import RowlockError, SchemaMissing
 from rowlock.store.query import Conversation
 from rowlock.store.schema import Migration
 
 T = TypeVar("T")
 
+# Before a conversation is held again.
+_PAUSES = (0.0, 0.1, 0.3, 0.9)
+_SAID_BY_A_TIMEOUT = ("55P03", "57014")
+
 
 class Database:
     """One database and schema; opens nothing before its first use."""
 
-    def __init__(self, find_address: Callable[[], Address], schema: str | None) -> None:
+    def __init__(
+        self,
+        find_address: Callable[[], Address],
+        schema: str | None,
+        *,
+        pooler: bool | None = None,
+        listen_url: str | None = None,
+        deadline: timedelta | None = None,
+    ) -> None:
+        # What was said is checked now; the environment is read when it is first needed.
+        self._pooler = None if pooler is None else POOLER.chosen(pooler)
+        self._listen_url = None if listen_url is None else LISTEN_URL.chosen(listen_url)
+        self._deadline = None if deadline is None else DEADLINE.chosen(deadline)
         self._schema = None if schema is None else find_schema(schema)
         self._find_address = find_address
         self._address: Address | None = None
         self._conninfo: str | None = None
         self._starting = threading.Lock()
-        self._pool = Pool(self.conninfo, "rowlock")
-        self._apool = AsyncPool(self.conninfo, "rowlock")
+        self._reached = False  # a connection has been made: what fails from now on may pass
+        self._pool, self._apool = self._pools()
+
+    def _pools(self) -> tuple[Pool, AsyncPool]:
+        return (
+            Pool(self.server, "rowlock", deadline=self._seconds),
+            AsyncPool(self.server, "rowlock", deadline=self._seconds),
+        )
 
     @property
     def address(self) -> Address:
@@ -53,26 +81,47 @@ class Database:
             self._schema = find_schema(None)
         return self._schema
 
+    @property
+    def pooler(self) -> Found[bool | None]:
+        """Whether a pooler stands before it that lends connections for one transaction; None is to be found out."""
+        return POOLER.find(self._pooler)
+
+    @property
+    def listen_url(self) -> Found[str | None]:
+        """An address around that pooler, on which notifications come through."""
+        return LISTEN_URL.find(self._listen_url)
+
+    @property
+    def deadline(self) -> Found[timedelta]:
+        """How long a caller waits for an answer."""
+        return DEADLINE.find(self._deadline)
+
+    def _seconds(self) -> float:
+        return self.deadline.value.total_seconds()
+
     def move(self, *, find_address: Callable[[], Address] | None = None, schema: str | None = None) -> None:
         """Mean another database or schema from now on: for the command line, whose word comes after the app's own."""
         if self._conninfo is not None:
             raise RowlockError("the app has used its database already; it cannot be moved to another one now")
         if find_address is not None:
             self._find_address, self._address = find_address, None
+            self._pooler = self._listen_url = None  # these were said of the other database
         self._schema = self._schema if schema is None else find_schema(schema, said="--schema")
 
     @contextmanager
     def moved(self, find_address: Callable[[], Address]) -> Iterator[None]:
         """Mean another database for a while, used or not: for tests of an app that lives in a module."""
         before = (self._find_address, self._address, self._conninfo, self._pool, self._apool)
+        said, self._pooler, self._listen_url = (self._pooler, self._listen_url), None, None
         self._find_address, self._address, self._conninfo = find_address, None, None
-        self._pool, self._apool = Pool(self.conninfo, "rowlock"), AsyncPool(self.conninfo, "rowlock")
+        self._pool, self._apool = self._pools()
         try:
             yield
         finally:
             self._pool.close()
             self._apool.abandon()
             self._find_address, self._address, self._conninfo, self._pool, self._apool = before
+            self._pooler, self._listen_url = said
 
     def let_go(self) -> None:
         """Keep no connection, and ask anew where the database is: for a framework's tests, where it comes and goes."""
@@ -88,27 +137,36 @@ class Database:
             return self._conninfo
         with self._starting:
             if self._conninfo is None:
-                conninfo = self._server()
+                server = self._started()
                 if self.address.folder is not None:
-                    with connect(conninfo, name="rowlock migrate") as connection:
+                    with connect(server, name="rowlock migrate") as connection:
                         migrate.migrate(connection, self.schema)
-                self._conninfo = conninfo
+                self._conninfo = server.conninfo
             return self._conninfo
 
-    def _server(self) -> str:
+    def server(self) -> Server:
+        """The server, as connections want it; starts it if it is embedded."""
+        return self._as_said(self.conninfo())
+
+    def _started(self) -> Server:
         folder = self.address.folder
-        return embedded(folder).url if folder is not None else self.address.conninfo or ""
+        return self._as_said(embedded(folder).url if folder is not None else writable(self.address.conninfo or ""))
 
-    def migrate(self) -> list[Migration]:
-        """Apply the missing migrations; answers those applied."""
-        with connect(self._server(), name="rowlock migrate") as connection:
-            return migrate.migrate(connection, self.schema)
+    def _as_said(self, conninfo: str) -> Server:
+        listen = self.listen_url.value
+        return Server(conninfo, self.pooler.value, None if listen is None else writable(listen))
 
-    def pending_sql(self) -> str:
+    def migrate(self, *, roles: bool = False) -> list[Migration]:
+        """Apply the missing migrations, and make and endow the roles if asked; answers the migrations applied."""
+        with connect(self._started(), name="rowlock migrate") as connection:
+            return migrate.migrate(connection, self.schema, roles=roles)
+
+    def pending_sql(self, *, roles: bool = False) -> str:
         """The SQL that `migrate` would run."""
-        with connect(self._server(), name="rowlock migrate") as connection:
+        with connect(self._started(), name="rowlock migrate") as connection:
             missing = migrate.pending(connection, self.schema)
-        return migrate.script(missing, self.schema) if missing else ""
+            endowing = role_script(connection, self.schema) if roles else ""
+        return (migrate.script(missing, self.schema) if missing else "") + endowing
 
     def converse(
         self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
@@ -116,21 +174,28 @@ class Database:
         """Hold a conversation: on the caller's connection, else on one of ours; all of it or nothing if `atomic`.
 
         `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and
-        the conversation is held once more on a new one.
+        the conversation is held again on a new one. So a server that is started anew is a pause, and no error.
         """
         if connection is not None:
             return borrowed.converse(connection, begin(False), self.schema, atomic=atomic)
-        try:
-            return self._converse(begin(False), atomic=atomic)
-        except psycopg.Error as error:
-            if not broken(error):
-                raise self.explained(error) from error
-        self._pool.close()
-        return self._converse(begin(True), atomic=True)
+        resend, patience = False, _Patience(self._seconds())
+        while True:
+            try:
+                return self._converse(begin(resend), atomic=atomic or resend)
+            except psycopg.Error as error:
+                pause = patience.after(error, reached=self._reached)
+                if pause is None:
+                    raise self.explained(error) from error
+                if broken(error):
+                    self._pool.close()
+                    resend = True
+            time.sleep(pause)
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
-        with self._pool.connection() as connection, connection.transaction() if atomic else nullcontext():
-            return converse(partial(run, connection.cursor(), schema=self.schema), conversation)
+        with self._pool.connection() as connection:
+            self._reached = True
+            with connection.transaction() if atomic else nullcontext():
+                return converse(partial(run, connection.cursor(), schema=self.schema), conversation)
 
     async def aconverse(
         self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
@@ -138,17 +203,24 @@ class Database:
         """As `converse`, for async callers."""
         if connection is not None:
             return await borrowed.aconverse(connection, begin(False), self.schema, atomic=atomic)
-        try:
-            return await self._aconverse(begin(False), atomic=atomic)
-        except psycopg.Error as error:
-            if not broken(error):
-                raise self.explained(error) from error
-        await self._apool.close()
-        return await self._aconverse(begin(True), atomic=True)
+        resend, patience = False, _Patience(self._seconds())
+        while True:
+            try:
+                return await self._aconverse(begin(resend), atomic=atomic or resend)
+            except psycopg.Error as error:
+                pause = patience.after(error, reached=self._reached)
+                if pause is None:
+                    raise self.explained(error) from error
+                if broken(error):
+                    await self._apool.close()
+                    resend = True
+            await asyncio.sleep(pause)
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
-        async with self._apool.connection() as connection, connection.transaction() if atomic else nullcontext():
-            return await aconverse(partial(arun, connection.cursor(), schema=self.schema), conversation)
+        async with self._apool.connection() as connection:
+            self._reached = True
+            async with connection.transaction() if atomic else nullcontext():
+                return await aconverse(partial(arun, connection.cursor(), schema=self.schema), conversation)
 
     def explained(self, error: psycopg.Error) -> Exception:
         """The error to raise for what PostgreSQL said."""
@@ -164,3 +236,22 @@ class Database:
         """Close the connections of this loop's async callers, and of sync ones."""
         await self._apool.close()
         self._pool.close()
+
+
+class _Patience:
+    """How often a conversation on our own connections is held again: once after a broken connection, which may have
+    taken a whole deadline to be known for broken, and for the rest no longer than one deadline in all.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self._until = time.monotonic() + deadline
+        self._pauses = iter(_PAUSES)
+
+    def after(self, error: psycopg.Error, *, reached: bool) -> float | None:
+        """Seconds to wait before the next try; None when the error is the answer."""
+        kind = trouble(error)
+        if kind is Trouble.AGAIN and error.sqlstate in _SAID_BY_A_TIMEOUT:
+            return None  # it has waited long enough
+        passes = (kind is Trouble.GONE and reached) or kind is Trouble.AGAIN
+        pause = next(self._pauses, None) if passes else None
+        return pause if pause == _PAUSES[0] or time.monotonic() < self._until else None

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from rowlock.db.database import Database
-from rowlock.db.session import broken
+from rowlock.db.trouble import broken
 from rowlock.model.row import NewJob
 from rowlock.store import jobs
 

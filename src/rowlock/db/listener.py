@@ -1,4 +1,7 @@
-"""The thread that listens for a waiting room. Notifications are hints, lost or late at times: the poll is the bound."""
+"""The thread that listens for a waiting room. Notifications are hints, lost or late at times: the poll is the bound.
+
+Through a pooler none come in: there it listens on a second connection, around the pooler, if there is a way.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ import selectors
 import socket
 import threading
 import time
+from math import inf
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
 
-from rowlock.db.session import Connection, Steady, Unreachable
+from rowlock.db.session import Session
+from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.trouble import first_line
 from rowlock.store import waiters
 
 if TYPE_CHECKING:
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowlock.results")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+# A way around the pooler that does not answer is tried again so often, and each time waited for so long.
+_DEAF_FOR, _EAR_DEADLINE = 30.0, 5.0
 
 
 class Listener(threading.Thread):
@@ -32,7 +40,10 @@ class Listener(threading.Thread):
         super().__init__(name="rowlock-results", daemon=True)
         self._room = room
         self._id = str(uuid4())
-        self._listening: Connection | None = None
+        self._speaking: Session | None = None
+        self._listening: Session | None = None
+        self._deaf_until = 0.0
+        self._entered = False  # there may be rows of ours in rowlock.waiters
         self._told = False  # a notification has come that nobody has looked into
         self._rested_until = 0.0  # after a look, as long as it took: notifications may come faster than looks
         self._poll_at = 0.0
@@ -71,23 +82,29 @@ class Listener(threading.Thread):
 
     def _live(self) -> None:
         database = self._room.database
-        steady = Steady(database.conninfo(), database.schema, name="rowlock results")
+        server, seconds = database.server(), database.deadline.value.total_seconds()
+        steady = Steady(server, database.schema, name="rowlock results", deadline=seconds)
+        ear = Steady(
+            server.listen or server, database.schema, name="rowlock listen", deadline=min(seconds, _EAR_DEADLINE)
+        )
         pause = _FIRST_PAUSE
         try:
             while not (self._is_idle() and self._room.may_go(self)):
                 try:
-                    self._turn(steady)
+                    self._turn(steady, ear if server.listen else None)
                     pause = _FIRST_PAUSE
                 except (Unreachable, psycopg.OperationalError) as trouble:
                     steady.close()
+                    ear.close()
                     if self._room.is_empty:  # then there is nothing to come back for
                         self._hurried = True
                         continue
-                    log.warning("waiting for results: %s; trying again", str(trouble).partition("\n")[0])
+                    log.warning("waiting for results: %s; trying again", first_line(trouble))
                     self._rest(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
                     pause = min(pause * 2, _LONGEST_PAUSE)
         finally:
             steady.close()
+            ear.close()
 
     def _is_idle(self) -> bool:
         """Whether nobody has waited for long enough."""
@@ -98,28 +115,52 @@ class Listener(threading.Thread):
         self._idle_since = self._idle_since or now
         return self._hurried or now - self._idle_since >= self._room.linger.total_seconds()
 
-    def _turn(self, steady: Steady) -> None:
+    def _turn(self, steady: Steady, ear: Steady | None) -> None:
         """Enter those who came, look for those whose time it is, forget those who went, and rest."""
         new, gone = self._room.changes()
-        connection = steady.open()
-        if connection is not self._listening:
-            self._listen(connection)
+        speaking = steady.open()
+        listening = self._hearing(speaking, ear)
+        if (speaking, listening) != (self._speaking, self._listening):
             new = self._room.open()  # after a crash of the server nothing of what was entered is there
+            self._speaking, self._listening = speaking, listening
         if new:
-            steady.run(waiters.enter(listener=self._id, jobs=new))
+            if listening is not None:
+                self._entered = True
+                steady.run(waiters.enter(listener=self._id, jobs=new))
             heapq.heappush(self._looks, (time.monotonic(), 0, new))
         if wanted := self._wanted(time.monotonic()):
             self._look(steady, wanted)
-        if gone:
+        if gone and self._entered:
             steady.run(waiters.leave(listener=self._id, jobs=gone))
-        self._hear(connection)
-        self._rest(self._until_next(time.monotonic()), connection)
+        self._hear(listening)
+        self._rest(self._until_next(time.monotonic()), speaking, listening)
 
-    def _listen(self, connection: Connection) -> None:
+    def _hearing(self, speaking: Session, ear: Steady | None) -> Session | None:
+        """The connection that listens: the one we speak on, behind a pooler one around it, or none for now."""
+        if not speaking.pooled:
+            heard = speaking
+        elif ear is None or time.monotonic() < self._deaf_until:
+            return None
+        else:
+            try:
+                heard = ear.open()
+            except Unreachable as outage:
+                log.warning("nothing answers at listen_url (%s); looking for results once a second", outage)
+                self._deaf_until = time.monotonic() + _DEAF_FOR
+                return None
+            if heard.pooled:
+                log.warning("listen_url leads to a pooler, too; looking for results once a second")
+                ear.close()
+                self._deaf_until = inf
+                return None
+        if heard is not self._listening:
+            self._listen(heard)
+        return heard
+
+    def _listen(self, connection: Session) -> None:
         connection.add_notify_handler(self._notified)
         channel = psycopg.sql.Identifier(waiters.channel(self._id))
         connection.execute(psycopg.sql.SQL("listen {}").format(channel))
-        self._listening = connection
 
     def _wanted(self, now: float) -> list[str]:
         """The jobs to look for: all of them when a notification came or it is time to poll."""
@@ -159,23 +200,23 @@ class Listener(threading.Thread):
             moments.append(self._rested_until if self._told else self._poll_at)
         return max(0.0, min(moments) - now)
 
-    def _rest(self, seconds: float, connection: Connection | None = None) -> None:
+    def _rest(self, seconds: float, *connections: Session | None) -> None:
         """Wait until something has come, at most so long."""
+        open_ = {one.fileno(): one for one in connections if one is not None}
         with selectors.DefaultSelector() as selector:  # not select(), which ends at 1,024 open files
-            selector.register(self._heard, selectors.EVENT_READ)
-            if connection is not None:
-                selector.register(connection.fileno(), selectors.EVENT_READ)
+            for file in (self._heard.fileno(), *open_):
+                selector.register(file, selectors.EVENT_READ)
             ready = {key.fd for key, _ in selector.select(seconds)}
         if self._heard.fileno() in ready:
             self._heard.recv(64)
             self._rung = False
-        if connection is not None and connection.fileno() in ready:
-            connection.pgconn.consume_input()
-            self._hear(connection)
+        for file in ready & set(open_):
+            open_[file].pgconn.consume_input()
+            self._hear(open_[file])
 
-    def _hear(self, connection: Connection) -> None:
+    def _hear(self, connection: Session | None) -> None:
         """Take the notifications that have been read, some of them perhaps along with a statement's answer."""
-        while connection.pgconn.notifies():
+        while connection is not None and connection.pgconn.notifies():
             self._told = True
 
     def _notified(self, _notify: psycopg.Notify) -> None:

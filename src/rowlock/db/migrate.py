@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from datetime import timedelta
 
+import psycopg
 from psycopg import errors
 
 from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
-from rowlock.db.session import AsyncConnection, Connection, run
+from rowlock.db.roles import grant_rights, make_roles
+from rowlock.db.session import AsyncConnection, Server, Session, arun, run
+from rowlock.db.trouble import first_line, passes
 from rowlock.errors import SchemaMissing
 from rowlock.store import schema as schema_store
-from rowlock.store.query import qualified, statement
+from rowlock.store.query import qualified
 from rowlock.store.schema import Migration
 
 log = logging.getLogger("rowlock.worker")
@@ -33,21 +37,26 @@ _RECORD = """insert into "{schema}".migrations (version, name, compatible) value
 """
 
 
-def migrate(connection: Connection, schema: str) -> list[Migration]:
+def migrate(connection: Session, schema: str, *, roles: bool = False) -> list[Migration]:
     """Apply what is missing, in one transaction, and make the first partitions; answers what was applied.
 
-    The lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once.
+    The lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once. With `roles`,
+    these are made, and given their rights in the same transaction.
     """
+    if roles:
+        make_roles(connection, schema)
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.migrate"])
         missing = pending(connection, schema)
         if missing:
             connection.execute(script(missing, schema).encode(), prepare=False)
+        if roles:
+            grant_rights(connection, schema)
     make_partitions(connection, schema)
     return missing
 
 
-def pending(connection: Connection, schema: str) -> list[Migration]:
+def pending(connection: Session, schema: str) -> list[Migration]:
     """The migrations that the database lacks."""
     applied = _version(connection, schema)
     return [migration for migration in schema_store.migrations() if migration.version > applied]
@@ -62,27 +71,35 @@ def script(missing: list[Migration], schema: str) -> str:
     return "\n".join(parts)
 
 
-def _version(connection: Connection, schema: str) -> int:
-    found = connection.execute("select to_regclass(%s) is not null", [qualified(schema, "migrations")]).fetchone()
+def _version(connection: Session, schema: str) -> int:
+    found = connection.execute(
+        "select pg_catalog.to_regclass(%s) is not null", [qualified(schema, "migrations")]
+    ).fetchone()
     if found is None or not found[0]:
         return 0
     versions = run(connection.cursor(), schema_store.version(), schema)
     return versions[0][0] if versions else 0
 
 
-async def wait_for_schema(conninfo: str, schema: str) -> None:
+async def wait_for_schema(server: Server | str, schema: str, *, deadline: timedelta) -> None:
     """Return when the schema is there; a worker that starts before `migrate` has run waits for it, within reason."""
-    link = Link(conninfo, schema, name="rowlock start")
-    deadline = time.monotonic() + _PATIENCE
+    link = Link(server, schema, name="rowlock start", deadline=deadline.total_seconds())
+    patience = time.monotonic() + _PATIENCE
     try:
         while True:
+            connection = await link.open()
             try:
-                return await check_schema(await link.open(), schema)
+                return await check_schema(connection, schema)
             except SchemaMissing as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() > patience:
                     raise
                 log.warning("%s (waiting)", error)
-                await asyncio.sleep(1)
+            except psycopg.Error as error:
+                if not passes(error):
+                    raise
+                await connection.close()
+                log.warning("%s; trying again", first_line(error))
+            await asyncio.sleep(1)
     finally:
         await link.close()
 
@@ -90,11 +107,10 @@ async def wait_for_schema(conninfo: str, schema: str) -> None:
 async def check_schema(connection: AsyncConnection, schema: str) -> None:
     """SchemaMissing unless this code can work on the schema as it is."""
     try:
-        cursor = await connection.execute(statement("schema_version", schema))
-        row = await cursor.fetchone()
+        versions = await arun(connection.cursor(), schema_store.version(), schema)
     except (errors.UndefinedTable, errors.InvalidSchemaName):
-        row = None
-    version, compatible = row or (0, 0)
+        versions = []
+    version, compatible = versions[0] if versions else (0, 0)
     ours = schema_store.newest()
     if version < ours:
         missing = ", ".join(f"{m.version:04d}_{m.name}" for m in schema_store.migrations() if m.version > version)

@@ -11,9 +11,12 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from math import inf, isinf
 from weakref import WeakKeyDictionary, finalize
 
-from rowlock.db.session import AsyncConnection, Connection, aconnect, connect
+import psycopg
+
+from rowlock.db.session import AsyncSession, Server, Session, aconnect, connect
 
 # Enqueuing is short: more connections than this only queue up inside PostgreSQL.
 _MOST = 8
@@ -22,23 +25,26 @@ _MOST = 8
 class Pool:
     """Connections for sync callers of one process."""
 
-    def __init__(self, conninfo: Callable[[], str], name: str) -> None:
-        self._conninfo = conninfo
+    def __init__(self, server: Callable[[], Server], name: str, *, deadline: Callable[[], float] = lambda: inf) -> None:
+        self._server = server
         self._name = name
+        self._deadline = deadline
         self._reset()
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        self._idle: list[Connection] = []
+        self._idle: list[Session] = []
         self._free = threading.BoundedSemaphore(_MOST)
         finalize(self, _close_own, self._idle, self._pid)  # with the app, or at exit: nobody has to close us
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Session]:
         """An open connection, in no transaction; one that broke, or was left in a transaction, is not used again."""
         self._forget_parents()
-        with self._free:
-            connection = self._idle.pop() if self._idle else connect(self._conninfo(), name=self._name)
+        if not self._free.acquire(timeout=min(self._deadline(), threading.TIMEOUT_MAX)):
+            raise _all_in_use(self._deadline())
+        try:
+            connection = self._idle.pop() if self._idle else self._connect()
             try:
                 yield connection
             finally:
@@ -46,6 +52,11 @@ class Pool:
                     connection.close()
                 else:
                     self._idle.append(connection)
+        finally:
+            self._free.release()
+
+    def _connect(self) -> Session:
+        return connect(self._server(), name=self._name, deadline=self._deadline())
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -59,31 +70,39 @@ class Pool:
             self._reset()  # the finalizer made by the parent keeps its connections, so that nothing closes them
 
 
-def _close_own(idle: list[Connection], pid: int) -> None:
+def _close_own(idle: list[Session], pid: int) -> None:
     """Close connections, unless they belong to the process that this one was forked from."""
     while idle and pid == os.getpid():
         idle.pop().close()
 
 
+def _all_in_use(deadline: float) -> psycopg.OperationalError:
+    return psycopg.OperationalError(
+        f"all {_MOST} connections of this process were busy for {deadline:g} s; the server is slow or does not answer"
+    )
+
+
 class AsyncPool:
     """Connections for async callers, apart for each event loop."""
 
-    def __init__(self, conninfo: Callable[[], str], name: str) -> None:
-        self._conninfo = conninfo
+    def __init__(self, server: Callable[[], Server], name: str, *, deadline: Callable[[], float] = lambda: inf) -> None:
+        self._server = server
         self._name = name
+        self._deadline = deadline
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopPool] = WeakKeyDictionary()
         self._parents: _LoopPool | None = None
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection]:
+    async def connection(self) -> AsyncIterator[AsyncSession]:
         """An open connection, in no transaction; one that broke, or was left in a transaction, is not used again."""
-        pool = self._here()
-        async with pool.free:
-            if pool.idle:
-                connection = pool.idle.pop()
-            else:
-                conninfo = await asyncio.to_thread(self._conninfo)  # the first call may start an embedded server
-                connection = await aconnect(conninfo, name=self._name)
+        pool, deadline = self._here(), self._deadline()
+        try:
+            async with asyncio.timeout(None if isinf(deadline) else deadline):
+                await pool.free.acquire()
+        except TimeoutError:
+            raise _all_in_use(self._deadline()) from None
+        try:
+            connection = pool.idle.pop() if pool.idle else await self._connect()
             try:
                 yield connection
             finally:
@@ -91,6 +110,12 @@ class AsyncPool:
                     await connection.close()
                 else:
                     pool.idle.append(connection)
+        finally:
+            pool.free.release()
+
+    async def _connect(self) -> AsyncSession:
+        server = await asyncio.to_thread(self._server)  # the first call may start an embedded server
+        return await aconnect(server, name=self._name, deadline=self._deadline())
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
@@ -124,7 +149,7 @@ class AsyncPool:
 class _LoopPool:
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.idle: list[AsyncConnection] = []
+        self.idle: list[AsyncSession] = []
         self.free = asyncio.Semaphore(_MOST)
 
     def abandon(self) -> None:

@@ -9,16 +9,17 @@ import psycopg
 
 from rowlock.db.address import redacted
 from rowlock.db.database import Database
-from rowlock.db.session import broken, connect
+from rowlock.db.session import Server, connect
+from rowlock.db.trouble import broken
 from rowlock.errors import RowlockError
 
 
-def reach(database: Database) -> str:
-    """The connection string of a database that has just answered; starts it if it is embedded."""
+def reach(database: Database) -> Server:
+    """The server of a database that has just answered; starts it if it is embedded."""
     with in_words(database):
-        conninfo = database.conninfo()
-        connect(conninfo, name="rowlock start").close()
-    return conninfo
+        server = database.server()
+        connect(server, name="rowlock start", deadline=database.deadline.value.total_seconds()).close()
+    return server
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from psycopg import sql
 
 from rowlock.db.migrate import migrate
-from rowlock.db.session import Connection, connect
+from rowlock.db.session import Connection, Server, connect
 from rowlock.errors import RowlockError
 
 # What a schema of ours is known by, should its maker have been killed before the end.
@@ -16,15 +16,10 @@ _MARK = "a scratch schema of Rowlock, dropped without asking"
 
 
 @contextmanager
-def scratch(conninfo: str, schema: str) -> Iterator[None]:
+def scratch(server: Server | str, schema: str) -> Iterator[None]:
     """Inside it there is this schema, migrated and empty; RowlockError if the name is taken or just in use."""
-    with connect(conninfo, name=f"rowlock {schema}") as connection:
-        # For the life of this session: a second one at the same time must not drop the first one's schema.
-        lock = connection.execute("select pg_try_advisory_lock(hashtextextended(%s, 0))", [f"{schema}.scratch"])
-        if lock.fetchone() != (True,):
-            raise RowlockError(
-                f"schema {schema!r} is in use by another process like this one; try again when it is done"
-            )
+    name = f"rowlock {schema}"
+    with _alone(server, schema, name), connect(server, name=name) as connection:
         _drop(connection, schema)
         connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
         connection.execute(sql.SQL("comment on schema {} is {}").format(sql.Identifier(schema), sql.Literal(_MARK)))
@@ -32,7 +27,24 @@ def scratch(conninfo: str, schema: str) -> Iterator[None]:
             migrate(connection, schema)
             yield
         finally:
-            _drop(connection, schema)
+            with connect(server, name=name) as again:  # whoever interrupts a statement ends its connection
+                _drop(again, schema)
+
+
+@contextmanager
+def _alone(server: Server | str, schema: str, name: str) -> Iterator[None]:
+    """A second one at the same time must not drop the first one's schema.
+
+    The lock is a transaction's, which has written and read nothing and so holds nothing else: behind a pooler a session
+    is nobody's own.
+    """
+    with connect(server, name=name) as connection, connection.transaction():
+        lock = connection.execute("select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.scratch"])
+        if lock.fetchone() != (True,):
+            raise RowlockError(
+                f"schema {schema!r} is in use by another process like this one; try again when it is done"
+            )
+        yield
 
 
 def _drop(connection: Connection, schema: str) -> None:

@@ -1,13 +1,21 @@
-"""One connection of ours: how it is opened, and how a query runs on it."""
+"""One connection of ours: how it is opened, how long it may wait, and how a query runs on it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, inf, isinf
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
+from psycopg import AsyncTransaction, IsolationLevel, Transaction, waiting
+from psycopg.abc import PQGen
 from psycopg.adapt import AdaptersMap
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
@@ -23,7 +31,6 @@ AsyncCursor = psycopg.AsyncCursor[TupleRow]
 # What the engine needs of a session, whatever the role's or the database's defaults are.
 # - Statistics of a queue are always wrong, so nothing is left to them: with these off, each statement has one plan,
 #   index look-ups in nested loops. Then it need be made only once: planning anew doubled the time of a small claim.
-# - The statements' decisions are argued for READ COMMITTED.
 # - Every name in our SQL is qualified; nothing of the caller's search_path can stand in front of pg_catalog.
 _SETTINGS = {
     "enable_seqscan": "off",
@@ -32,33 +39,164 @@ _SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
-    "default_transaction_isolation": "read committed",
     "search_path": "pg_catalog",
+    "array_nulls": "on",
     "timezone": "UTC",
-    "datestyle": "ISO",
+    "datestyle": "ISO, MDY",
     "intervalstyle": "postgres",
     "statement_timeout": "0",
-    "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-    "idle_session_timeout": "0",
 }
-_CONFIGURE = "select " + ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _SETTINGS.items())
+# What cannot be said inside a transaction, or is of no use there.
+# - The statements' decisions are argued for READ COMMITTED. (default_transaction_read_only is left alone: it is how a
+#   server is kept from being written to while another takes over, and what we wrote then would be lost.)
+# - The server notices within a minute that our machine is gone, and lets go of what we had locked.
+_SESSION_SETTINGS = {
+    "default_transaction_isolation": "read committed",
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+_TRANSACTION_TIMEOUT_SINCE = 170000
 
 _CONNECT: dict[str, Any] = {
     "autocommit": True,
-    "prepare_threshold": 0,
-    "connect_timeout": 10,
+    "client_encoding": "utf8",
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
+_PREPARE_AT_ONCE = 0
+# libpq's own word for it: nothing shorter is accepted.
+_SHORTEST_CONNECT_TIMEOUT = 2
+_LONGEST_CONNECT_TIMEOUT = 10
+_WHO: LiteralString = "select pg_catalog.pg_backend_pid()"
+# A server that waits for a lock gives up by itself, a little before we would hang up on it.
+_LOCK_SHARE = 0.9
+# One that waits for our next word in a transaction for so many deadlines will not hear it: we have given up on that
+# connection, and it does not know. It must not keep what it has locked: a sweep's lock kept everybody from rescuing.
+_SILENCE_SHARE = 2.0
+_LEAST_SILENCE = 1.0
+_WAIT_INTERVAL = 0.1
 
 
-def connect(conninfo: str, *, name: str) -> Connection:
-    """Open a session of ours; `name` is what pg_stat_activity shows."""
-    connection = psycopg.connect(conninfo, application_name=name, **_CONNECT)
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where PostgreSQL is.
+
+    `pooler` says whether a pooler that lends connections for one transaction stands before it (None: find out), and
+    `listen` is an address around it, on which notifications come through.
+    """
+
+    conninfo: str
+    pooler: bool | None = None
+    listen: str | None = None
+
+
+class _Bounded:
+    """What sync and async sessions have in common: how long they wait for an answer, and what lies between."""
+
+    deadline: float = inf  # seconds for one exchange with the server
+    until: float = inf  # and no exchange beyond this moment, by time.monotonic()
+    pooled: bool = False  # a pooler lends us another server connection for every transaction
+    settings: str = ""  # the statement that makes one transaction behind a pooler ours
+
+    def limited(self, exchange: PQGen[T], timeout: float | None) -> PQGen[T]:
+        """An exchange that fails when its time is over. No cancel request and no wait for its answer follow: on a
+        connection that leads nowhere each of them would hang too (psycopg's own time-outs took 7 to 12 s).
+        """
+        limit = min(time.monotonic() + (self.deadline if timeout is None else timeout), self.until)
+        try:
+            wanted = next(exchange)
+            while True:
+                ready = yield wanted
+                # An answer that has come is taken, however late we look: a handler may have blocked the loop.
+                if not ready and time.monotonic() > limit:
+                    raise _Late("no answer from the server in time")
+                wanted = exchange.send(ready)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+
+class _Late(psycopg.OperationalError):
+    pass
+
+
+class Session(_Bounded, psycopg.Connection[TupleRow]):
+    """A sync connection of ours."""
+
+    def wait(self, gen: PQGen[T], interval: float = _WAIT_INTERVAL, timeout: float | None = None) -> T:
+        """Wait for an exchange with the server; one that is late or interrupted costs the connection, at once."""
+        try:
+            return waiting.wait(self.limited(gen, timeout), self.pgconn.socket, interval=min(interval, self.deadline))
+        except (KeyboardInterrupt, _Late):
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            self.pgconn.finish()
+
+    @contextmanager
+    def transaction(self, savepoint_name: str | None = None, force_rollback: bool = False) -> Iterator[Transaction]:  # noqa: FBT001, FBT002  psycopg's
+        """A transaction; behind a pooler it begins by making the borrowed server connection ours."""
+        begins = self.pgconn.transaction_status == TransactionStatus.IDLE
+        with super().transaction(savepoint_name, force_rollback) as transaction:
+            if self.pooled and begins:
+                self.execute(self.settings)
+            yield transaction
+
+
+class AsyncSession(_Bounded, psycopg.AsyncConnection[TupleRow]):
+    """An async connection of ours."""
+
+    async def wait(self, gen: PQGen[T], interval: float = _WAIT_INTERVAL, timeout: float | None = None) -> T:
+        """Wait for an exchange with the server; one that is late or cancelled costs the connection, at once."""
+        try:
+            return await waiting.wait_async(
+                self.limited(gen, timeout), self.pgconn.socket, interval=min(interval, self.deadline)
+            )
+        except (asyncio.CancelledError, KeyboardInterrupt, _Late):
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            self.pgconn.finish()
+
+    @asynccontextmanager
+    async def transaction(
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,  # noqa: FBT001, FBT002  psycopg's
+    ) -> AsyncIterator[AsyncTransaction]:
+        """A transaction; behind a pooler it begins by making the borrowed server connection ours."""
+        begins = self.pgconn.transaction_status == TransactionStatus.IDLE
+        async with super().transaction(savepoint_name, force_rollback) as transaction:
+            if self.pooled and begins:
+                await self.execute(self.settings)
+            yield transaction
+
+
+def connect(server: Server | str, *, name: str, deadline: float = inf) -> Session:
+    """Open a session of ours; `name` is what pg_stat_activity shows, `deadline` the seconds that an answer may take."""
+    server = server_at(server)
     try:
-        connection.execute(_CONFIGURE)
+        connection = Session.connect(server.conninfo, application_name=name, **_options(deadline))
+    except psycopg.Error as error:  # psycopg's frames keep the socket of an attempt that has timed out
+        raise error.with_traceback(None) from None
+    connection.deadline = deadline
+    try:
+        who = None if server.pooler is not None else connection.execute(_WHO, prepare=False).fetchone()
+        version = connection.info.server_version
+        if _is_pooled(server, who, connection.pgconn.backend_pid):
+            connection.pooled, connection.settings = True, _configure(version, deadline, local=True)
+            connection.isolation_level = IsolationLevel.READ_COMMITTED
+            connection.prepare_threshold = None
+        else:
+            connection.execute(_configure(version, deadline, local=False), prepare=False)
+            connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:
         connection.close()
         raise
@@ -66,16 +204,61 @@ def connect(conninfo: str, *, name: str) -> Connection:
     return connection
 
 
-async def aconnect(conninfo: str, *, name: str) -> AsyncConnection:
-    """Open a session of ours; `name` is what pg_stat_activity shows."""
-    connection = await psycopg.AsyncConnection.connect(conninfo, application_name=name, **_CONNECT)
+async def aconnect(server: Server | str, *, name: str, deadline: float = inf) -> AsyncSession:
+    """As `connect`, for async code."""
+    server = server_at(server)
     try:
-        await connection.execute(_CONFIGURE)
+        connection = await AsyncSession.connect(server.conninfo, application_name=name, **_options(deadline))
+    except psycopg.Error as error:  # psycopg's frames keep the socket of an attempt that has timed out
+        raise error.with_traceback(None) from None
+    connection.deadline = deadline
+    try:
+        who = None if server.pooler is not None else await (await connection.execute(_WHO, prepare=False)).fetchone()
+        version = connection.info.server_version
+        if _is_pooled(server, who, connection.pgconn.backend_pid):
+            connection.pooled, connection.settings = True, _configure(version, deadline, local=True)
+            await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
+            connection.prepare_threshold = None
+        else:
+            await connection.execute(_configure(version, deadline, local=False), prepare=False)
+            connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:  # a worker that is stopped while it starts cancels us here
         await connection.close()
         raise
     read_as_text(connection.adapters)
     return connection
+
+
+def server_at(server: Server | str) -> Server:
+    """The server that an address means."""
+    return server if isinstance(server, Server) else Server(server)
+
+
+def _options(deadline: float) -> dict[str, Any]:
+    seconds = _LONGEST_CONNECT_TIMEOUT if isinf(deadline) else max(_SHORTEST_CONNECT_TIMEOUT, ceil(deadline))
+    return {**_CONNECT, "connect_timeout": min(seconds, _LONGEST_CONNECT_TIMEOUT)}
+
+
+def _is_pooled(server: Server, who: TupleRow | None, process: int) -> bool:
+    """A pooler makes up the process that it tells us of when we connect: the backend itself knows better."""
+    return bool(server.pooler) if who is None else who[0] != process
+
+
+@cache
+def _configure(version: int, deadline: float, *, local: bool) -> LiteralString:
+    """The statement that makes a session ours; with `local`, only the transaction that it is said in."""
+    settings = {**_SETTINGS} if local else {**_SETTINGS, **_SESSION_SETTINGS}
+    if version >= _TRANSACTION_TIMEOUT_SINCE:
+        settings |= {"transaction_timeout": "0"}
+    bounds = {
+        "lock_timeout": deadline * _LOCK_SHARE,
+        "idle_in_transaction_session_timeout": max(deadline * _SILENCE_SHARE, _LEAST_SILENCE),
+    }
+    settings |= {name: "0" if isinf(seconds) else f"{int(seconds * 1000)}ms" for name, seconds in bounds.items()}
+    said = ", ".join(
+        f"pg_catalog.set_config('{name}', '{value}', {str(local).lower()})" for name, value in settings.items()
+    )
+    return f"select {said}"
 
 
 def read_as_text(adapters: AdaptersMap) -> None:
@@ -85,7 +268,10 @@ def read_as_text(adapters: AdaptersMap) -> None:
 
 
 def run(cursor: Cursor, query: Query[T] | Copy, schema: str) -> list[T]:
-    """Run one query, or one copy."""
+    """Run one query, or one copy; behind a pooler, which lends a session for one transaction, in a transaction."""
+    if _is_between_transactions(cursor.connection):
+        with cursor.connection.transaction():
+            return run(cursor, query, schema)
     text = statement(query.name, schema)
     if isinstance(query, Copy):
         with cursor.copy(text) as copy:
@@ -97,7 +283,10 @@ def run(cursor: Cursor, query: Query[T] | Copy, schema: str) -> list[T]:
 
 
 async def arun(cursor: AsyncCursor, query: Query[T] | Copy, schema: str) -> list[T]:
-    """Run one query, or one copy."""
+    """As `run`, for async code."""
+    if _is_between_transactions(cursor.connection):
+        async with cursor.connection.transaction():
+            return await arun(cursor, query, schema)
     text = statement(query.name, schema)
     if isinstance(query, Copy):
         async with cursor.copy(text) as copy:
@@ -106,6 +295,14 @@ async def arun(cursor: AsyncCursor, query: Query[T] | Copy, schema: str) -> list
         return []
     await cursor.execute(text, query.params)
     return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
+
+
+def _is_between_transactions(connection: Connection | AsyncConnection) -> bool:
+    return (
+        isinstance(connection, Session | AsyncSession)
+        and connection.pooled
+        and connection.pgconn.transaction_status == TransactionStatus.IDLE
+    )
 
 
 def converse(run_one: Callable[[Said], list[Any]], conversation: Conversation[T]) -> T:
@@ -138,64 +335,3 @@ async def aconverse(run_one: Callable[[Said], Awaitable[list[Any]]], conversatio
     except StopIteration as end:
         answer: T = end.value
         return answer
-
-
-class Unreachable(Exception):
-    """The database does not answer; it may again."""
-
-
-class Steady:
-    """One sync connection that is opened again after it breaks; Unreachable as long as it cannot be."""
-
-    def __init__(self, conninfo: str, schema: str, *, name: str) -> None:
-        self.schema = schema
-        self._conninfo = conninfo
-        self._name = name
-        self._connection: Connection | None = None
-
-    def open(self) -> Connection:
-        """The open connection."""
-        if self._connection is None or self._connection.closed or self._connection.broken:
-            with self._reaching():
-                self._connection = connect(self._conninfo, name=self._name)
-        return self._connection
-
-    def run(self, query: Query[T]) -> list[T]:
-        """Run one query."""
-        with self._reaching():
-            return run(self.open().cursor(), query, self.schema)
-
-    @contextmanager
-    def _reaching(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.OperationalError as error:
-            if not broken(error):
-                raise
-            if self._connection is not None:
-                self._connection.close()
-            raise Unreachable(str(error).partition("\n")[0]) from error
-
-    @contextmanager
-    def sweep(self, chore: str) -> Iterator[bool]:
-        """A transaction under a lock that only one session holds at a time; False when another has it."""
-        connection = self.open()
-        with self._reaching(), connection.transaction():
-            cursor = connection.execute(
-                "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]
-            )
-            row = cursor.fetchone()
-            yield bool(row and row[0])
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-
-
-def broken(error: psycopg.Error) -> bool:
-    """Whether an error means that the connection is gone: sent by a dying server, or never sent at all."""
-    if not isinstance(error, psycopg.OperationalError):
-        return False
-    state = error.sqlstate
-    return state is None or state.startswith(("08", "57P"))

@@ -71,7 +71,7 @@ class Target(NamedTuple):
 @cache
 def statement(name: str, schema: str) -> str:
     """The text of `sql/NAME.sql` for psycopg: the schema's name in place, no comments, `:name` as a text parameter."""
-    return _PARAMETER.sub(r"%(\1)s::text", in_schema(_bare(name), schema).replace("%", "%%"))
+    return _PARAMETER.sub(r"%(\1)s::pg_catalog.text", in_schema(_bare(name), schema).replace("%", "%%"))
 
 
 @cache
@@ -79,7 +79,8 @@ def numbered(name: str, schema: str) -> Numbered:
     """The same for asyncpg, where a parameter is `$1`."""
     numbers: dict[str, int] = {}
     text = _PARAMETER.sub(
-        lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}::text", in_schema(_bare(name), schema)
+        lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}::pg_catalog.text",
+        in_schema(_bare(name), schema),
     )
     return Numbered(text, tuple(numbers))
 

@@ -1,0 +1,108 @@
+"""A sync connection that comes back after every outage, for threads of ours that have one each."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from typing import TypeVar
+
+import psycopg
+
+from rowlock.db.link import Refused
+from rowlock.db.session import Server, Session, connect, run
+from rowlock.db.trouble import Trouble, first_line, trouble
+from rowlock.store.query import Query
+
+T = TypeVar("T")
+
+
+class Unreachable(Exception):
+    """The database does not answer; it may again."""
+
+
+class Steady:
+    """One sync connection that is opened again after it breaks; Unreachable as long as it cannot be."""
+
+    def __init__(self, server: Server | str, schema: str, *, name: str, deadline: float = inf) -> None:
+        self.schema = schema
+        self.deadline = deadline
+        self.until = inf  # by time.monotonic(): what is not answered by then is given up, and nothing more is said
+        self._server = server
+        self._name = name
+        self._connection: Session | None = None
+
+    def open(self) -> Session:
+        """The open connection."""
+        if self.until <= time.monotonic():
+            raise Unreachable("there was no time left to say it")
+        if self._connection is None or self._connection.closed:
+            with self._reaching():
+                left = self.until - time.monotonic()
+                self._connection = connect(self._server, name=self._name, deadline=min(self.deadline, left))
+        self._connection.deadline, self._connection.until = self.deadline, self.until
+        return self._connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, as far as is known without a word to the server."""
+        return self._connection is not None and not self._connection.closed
+
+    def rest(self, bell: socket.socket, timeout: float) -> None:
+        """Wait until there is something to read from `bell`, at most so many seconds, or until the server hangs up."""
+        connection = self._connection
+        with selectors.DefaultSelector() as selector:
+            selector.register(bell, selectors.EVENT_READ)
+            if connection is not None and not connection.closed:
+                selector.register(connection, selectors.EVENT_READ)
+            ready = [key.fileobj for key, _ in selector.select(timeout)]
+        if connection is not None and connection in ready:
+            try:
+                connection.pgconn.consume_input()  # a notice, a changed setting; or the end
+            except psycopg.OperationalError:
+                connection.close()
+
+    def run(self, query: Query[T]) -> list[T]:
+        """Run one query; Refused when PostgreSQL will never accept what it carries."""
+        with self._reaching():
+            return run(self.open().cursor(), query, self.schema)
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:  # a server that has become read-only says so by another kind of error
+            kind = trouble(error)
+            if kind is Trouble.REFUSED:
+                raise Refused(error) from error
+            if kind is not Trouble.GONE:
+                raise
+            self.close()
+            raise Unreachable(first_line(error)) from error
+
+    @contextmanager
+    def sweep(self, chore: str) -> Iterator[bool]:
+        """A transaction under a lock that only one session holds at a time; False when another has it."""
+        connection = self.open()
+        with self._reaching(), connection.transaction():
+            cursor = connection.execute(
+                "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]
+            )
+            row = cursor.fetchone()
+            yield bool(row and row[0])
+
+    def abort(self) -> None:
+        """Let whatever is being said fail at once; from any thread."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()

@@ -1,0 +1,55 @@
+"""What an error of PostgreSQL's means for whoever met it: say it again, open a new connection, wait, or give up."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+import psycopg
+
+
+class Trouble(Enum):
+    """What to do about an error."""
+
+    GONE = auto()  # the connection is of no more use, or leads to a server that cannot write: open a new one
+    AGAIN = auto()  # somebody was in the way: say it again, after a moment
+    FULL = auto()  # the server lacks room, memory or connections: say it again, after a while
+    REFUSED = auto()  # it will never accept this
+    ODD = auto()  # anything else, such as a schema that is not there: may pass when somebody mends it
+
+
+# By the first characters of the SQLSTATE, the longest first.
+_TROUBLES = {
+    "25006": Trouble.GONE,  # read-only: after a failover this is a standby, and the primary is elsewhere
+    "40001": Trouble.AGAIN,  # serialization failure
+    "40P01": Trouble.AGAIN,  # deadlock
+    "55P03": Trouble.AGAIN,  # lock timeout
+    "57014": Trouble.AGAIN,  # cancelled by somebody, or by a timeout
+    "57P": Trouble.GONE,  # terminated, shutting down, starting up
+    "08": Trouble.GONE,
+    "53": Trouble.FULL,
+    "22": Trouble.REFUSED,
+    "23": Trouble.REFUSED,
+}
+
+
+def trouble(error: psycopg.Error) -> Trouble:
+    """What an error means."""
+    state = error.sqlstate
+    if state is None:  # not the server's word: the driver has lost the connection, or was used wrongly
+        return Trouble.GONE if isinstance(error, psycopg.OperationalError) else Trouble.ODD
+    return next((trouble for start, trouble in _TROUBLES.items() if state.startswith(start)), Trouble.ODD)
+
+
+def broken(error: psycopg.Error) -> bool:
+    """Whether it means that the connection is of no more use."""
+    return trouble(error) is Trouble.GONE
+
+
+def passes(error: Exception) -> bool:
+    """Whether it is the server's trouble, and not what was said to it."""
+    return isinstance(error, psycopg.Error) and trouble(error) in {Trouble.GONE, Trouble.AGAIN, Trouble.FULL}
+
+
+def first_line(error: Exception) -> str:
+    """The error in one line: libpq says more, a line for each address that it tried."""
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,167 @@
+"""No call waits for ever: a server that says nothing costs the connection, never the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+from psycopg.rows import TupleRow
+
+from rowlock import Rowlock
+from rowlock.db.link import Link
+from rowlock.db.session import aconnect, connect
+from rowlock.db.steady import Steady, Unreachable
+from rowlock.store import queues
+from tests.waiting import until
+
+SHORT = 0.3
+# Far beyond every deadline here, and what psycopg would have waited for at the least.
+NEVER = 60.0
+
+
+@contextmanager
+def frozen(*pids: int) -> Iterator[None]:
+    """Inside it these processes say nothing: to their clients they look like a network that swallows everything."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_statement_without_an_answer_fails_and_costs_the_connection(url: str) -> None:
+    connection = connect(url, name="test", deadline=SHORT)
+
+    with (
+        frozen(connection.info.backend_pid),
+        pytest.raises(psycopg.OperationalError, match="no answer from the server in time"),
+    ):
+        connection.execute("select 1")
+
+    assert connection.closed
+
+
+def test_an_async_statement_without_an_answer_fails_and_costs_the_connection(url: str) -> None:
+    async def ask() -> None:
+        connection = await aconnect(url, name="test", deadline=SHORT)
+        with (
+            frozen(connection.info.backend_pid),
+            pytest.raises(psycopg.OperationalError, match="no answer from the server in time"),
+        ):
+            await connection.execute("select 1")
+        assert connection.closed
+
+    asyncio.run(ask())
+
+
+def test_a_cancelled_statement_costs_the_connection_and_waits_for_nobody(url: str) -> None:
+    async def ask() -> None:
+        connection = await aconnect(url, name="test", deadline=NEVER)
+        with frozen(connection.info.backend_pid):
+            asking = asyncio.create_task(connection.execute("select 1"))
+            await asyncio.sleep(0)
+            asking.cancel()
+            # psycopg by itself would ask the server to cancel, and then wait for it: 5 s, and 5 s more.
+            done, _ = await asyncio.wait([asking], timeout=4)
+        assert done == {asking}
+        assert asking.cancelled()
+        assert connection.closed
+
+    asyncio.run(ask())
+
+
+def test_a_statement_that_is_answered_in_pieces_may_take_its_time(url: str) -> None:
+    with connect(url, name="test", deadline=5.0) as connection:
+        rows = connection.execute("select number from generate_series(1, 500000) as number").fetchall()
+
+        assert len(rows) == 500_000
+        assert not connection.closed
+
+
+def test_a_caller_whose_connection_hangs_is_served_by_another_one(url: str, db: psycopg.Connection[TupleRow]) -> None:
+    app = Rowlock(url, deadline=timedelta(seconds=2))
+    app.task(name="add")(lambda: None)
+    app.enqueue("add")
+    [[pid]] = db.execute("select pid from pg_stat_activity where application_name = 'rowlock'").fetchall()
+
+    with frozen(pid), app:
+        job = app.enqueue("add")
+
+    assert db.execute("select count(*) from rowlock.jobs where id = %s", [job.id]).fetchone() == (1,)
+
+
+def test_whoever_waits_for_a_lock_is_told_by_the_server_and_leaves_nothing_behind(
+    url: str, db: psycopg.Connection[TupleRow]
+) -> None:
+    app = Rowlock(url, deadline=timedelta(seconds=1))
+    task = app.task(name="add")(_nothing)
+
+    with psycopg.connect(url) as winner, app:  # has the key, and does not say whether it keeps it
+        task.using(connection=winner, key="k").enqueue()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            task.using(key="k").enqueue()
+        winner.rollback()
+
+    assert db.execute("select count(*) from rowlock.jobs").fetchone() == (0,)
+    assert db.execute("select count(*) from rowlock.keys").fetchone() == (0,)
+
+
+def test_a_steady_connection_says_nothing_more_when_its_time_is_over(url: str) -> None:
+    steady = Steady(url, "rowlock", name="test", deadline=NEVER)
+    steady.run(queues.settings())
+
+    steady.until = 0.0
+
+    with pytest.raises(Unreachable, match="no time left"):
+        steady.run(queues.settings())
+    steady.close()
+
+
+def test_a_steady_connection_can_be_aborted_from_another_thread(url: str) -> None:
+    steady = Steady(url, "rowlock", name="test", deadline=NEVER)
+    pid = steady.open().info.backend_pid
+    heard: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            steady.run(queues.settings())
+        except Unreachable as outage:
+            heard.append(outage)
+
+    with frozen(pid):
+        asking = threading.Thread(target=ask)
+        asking.start()
+        until(lambda: not _aborted(steady, asking))
+
+    assert len(heard) == 1
+    steady.close()
+
+
+def _aborted(steady: Steady, asking: threading.Thread) -> bool:
+    steady.abort()
+    return asking.is_alive()
+
+
+def test_a_link_comes_back_on_another_connection_when_its_own_hangs(url: str) -> None:
+    async def ask() -> list[object]:
+        link = Link(url, "rowlock", name="test", deadline=SHORT)
+        first = await link.open()
+        with frozen(first.info.backend_pid):
+            answer: list[object] = [*await link.run(queues.channels(["default"]))]
+        await link.close()
+        return answer
+
+    assert len(asyncio.run(ask())) == 1
+
+
+def _nothing() -> None:
+    return None
