@@ -14,6 +14,7 @@ import pytest
 
 from rowlock import Keep, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
+from rowlock.worker import claim
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until
@@ -194,6 +195,24 @@ def test_a_delayed_job_runs_when_it_is_due_though_nobody_notifies(app: Rowlock, 
     work_until(app, lambda: ended(db))
 
     assert one(db, "select started_at >= run_at from rowlock.history")
+
+
+def test_a_delayed_job_is_not_found_by_chance(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle worker knows when the next job is due, and does not wait for its next poll."""
+    monkeypatch.setattr(claim, "_POLL", 3_600.0)
+    monkeypatch.setattr(claim, "_TAKE_UP_EVERY", 3_600.0)
+
+    @app.task(name="later")
+    async def later() -> None: ...
+
+    later.using(delay=timedelta(seconds=2)).enqueue()
+    later.using(delay=timedelta(hours=1)).enqueue()
+    later.using(delay=timedelta(milliseconds=100), queue="paused").enqueue()
+    app.pause(queue="paused")
+    work_until(app, lambda: ended(db), queues=["default", "paused"])
+
+    assert one(db, "select started_at >= run_at from rowlock.history")
+    assert one(db, "select count(*) from rowlock.jobs where state = 'ready'") == 2
 
 
 def test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked(app: Rowlock, db: Db, url: str) -> None:

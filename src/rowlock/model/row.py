@@ -42,16 +42,24 @@ class NewJob(NamedTuple):
     key: str | None = None
 
 
+class Orphan(NamedTuple):
+    """A running job whose worker has no fresh lease, and the token of the attempt that was cut short."""
+
+    id: str
+    token: str
+
+
 class Rescued(NamedTuple):
     """A job taken back from a worker that died."""
 
     id: str
+    token: str
     task: str
     queue: str
     worker: str
     owner: str
     crashes: int
-    poison: bool
+    becomes: str  # ready, failed (as poison) or cancelled
 
 
 class Ending(NamedTuple):

@@ -9,11 +9,13 @@ from operator import itemgetter
 from typing import NamedTuple, assert_never
 
 from rowlock.errors import KeyTaken
+from rowlock.model.fence import Fence
 from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
 from rowlock.model.record import JobRecord
-from rowlock.model.row import Claimed, NewJob, Rescued
+from rowlock.model.row import Claimed, NewJob, Orphan, Rescued
+from rowlock.model.spec import Keep
 from rowlock.store.intervals import instant, interval, later
-from rowlock.store.query import Conversation, Copy, Query, array, first, plain_array
+from rowlock.store.query import Conversation, Copy, Query, Row, array, first, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 
@@ -21,6 +23,7 @@ PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 CHUNK = 2_000
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
+_KEEP_CANCELLED = Keep().cancelled
 
 
 class Existing(NamedTuple):
@@ -101,14 +104,19 @@ def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation
         return existing
     # By key, so that two callers take shared keys in the same order; jobs without one need no order.
     for chunk in chunks(sorted(jobs, key=lambda job: job.key or "")):
-        inserted = yield enqueue(chunk)
-        if resend and inserted:
-            ended = yield Query("job_ended", {"ids": plain_array(inserted)}, first)
-            yield Query("job_drop", {"ids": plain_array(ended)}, first)
+        inserted = yield from _insert(chunk, resend=resend)
         if len(inserted) < len(chunk):
-            refused = [job for job in chunk if job.key is not None and job.id not in set(inserted)]
-            existing |= yield from _holders(refused)
+            refused = [job for job in chunk if job.key is not None and job.id not in inserted]
+            existing |= yield from _holders(refused, resend=resend)
     return existing
+
+
+def _insert(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[set[str]]:
+    """Insert jobs; answers the ids that were inserted, or inserted again and taken back."""
+    inserted = yield enqueue(jobs)
+    if resend and inserted:
+        yield Query("job_take_back", {"ids": plain_array(inserted)}, first)
+    return set(inserted)
 
 
 def _load(jobs: Sequence[NewJob]) -> Conversation[None]:
@@ -138,8 +146,11 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\")
 
 
-def _holders(refused: Sequence[NewJob]) -> Conversation[dict[str, Existing]]:
-    """Who holds the keys of these jobs. A holder that has ended meanwhile has freed the key: then it is tried again."""
+def _holders(refused: Sequence[NewJob], *, resend: bool) -> Conversation[dict[str, Existing]]:
+    """Who holds the keys of these jobs. A holder that has ended meanwhile has freed the key: then it is tried again.
+
+    In a resend the holder may have been the job itself.
+    """
     existing: dict[str, Existing] = {}
     while refused:
         found = yield Query("key_find", {"keys": array([job.key for job in refused])}, tuple)
@@ -154,7 +165,7 @@ def _holders(refused: Sequence[NewJob]) -> Conversation[dict[str, Existing]]:
                 existing[job.id] = Existing(holder, queue or job.queue)
         refused = [job for job in refused if job.key not in holders]
         if refused:
-            inserted = set((yield enqueue(refused)))
+            inserted = yield from _insert(refused, resend=resend)
             refused = [job for job in refused if job.id not in inserted]
     return existing
 
@@ -201,8 +212,13 @@ def _claimed(row: tuple[object, ...]) -> Claimed:
     return Claimed._make(row[:-1])  # the last column is set_config's
 
 
-def settle(attempts: Sequence[tuple[Claimed, Ended, timedelta | None]]) -> Query[str]:
-    """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted."""
+def settle(
+    attempts: Sequence[tuple[Claimed, Ended, timedelta | None]], *, cancelled: timedelta = _KEEP_CANCELLED
+) -> Query[str]:
+    """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted.
+
+    Those that somebody has asked to cancel end as cancelled, whatever their outcome, and are kept for `cancelled`.
+    """
     rows = [
         (job.id, job.token, *_ending(outcome), None if keep is None else interval(keep))
         for job, outcome, keep in attempts
@@ -219,6 +235,7 @@ def settle(attempts: Sequence[tuple[Claimed, Ended, timedelta | None]]) -> Query
             "reasons": array(reasons),
             "failures": array(failures),
             "keeps": array(keeps),
+            "cancelled": interval(cancelled),
         },
         first,
     )
@@ -270,14 +287,34 @@ def _return(outcome: Returned) -> tuple[str | None, str | None, str | None, str 
             assert_never(outcome)
 
 
-def held(attempts: Iterable[Claimed]) -> Query[str]:
-    """Which of these attempts still own their jobs; answers their tokens."""
+def held(attempts: Iterable[Claimed]) -> Query[tuple[str, bool]]:
+    """Which of these attempts still own their jobs; answers their tokens, and whether they are to be cancelled."""
     jobs = list(attempts)
     return Query(
         "job_held",
         {"ids": plain_array([job.id for job in jobs]), "tokens": plain_array([job.token for job in jobs])},
-        first,
+        _held,
     )
+
+
+def _held(row: Row) -> tuple[str, bool]:
+    token, cancelling = row
+    return token, cancelling
+
+
+def cancelling(*, worker: str) -> Query[str]:
+    """The attempts of a worker whose jobs somebody has asked to cancel; answers their tokens."""
+    return Query("job_cancelling", {"worker": worker}, first)
+
+
+def lock(job_id: str) -> Query[tuple[str, bool]]:
+    """Lock a live job; answers its state, and whether it is to be cancelled. No answer means that it is not live."""
+    return Query("job_lock", {"id": job_id}, _held)
+
+
+def fence(job: Claimed) -> Query[Fence]:
+    """Make an attempt's claim durable and answer its number; no answer means that it has lost its job."""
+    return Query("job_fence", {"id": job.id, "token": job.token}, lambda row: Fence(row[0], row[1]))
 
 
 def progress(said: Sequence[tuple[Claimed, float, str | None]]) -> Query[str]:
@@ -306,15 +343,41 @@ def live() -> Query[JobRecord]:
     return Query("job_live", {}, JobRecord.read)
 
 
-def rescue(*, limit: int, crashes: int, keep: timedelta, lost: bool, actor: str) -> Query[Rescued]:
-    """Take jobs back from workers without a fresh lease."""
+def orphans(*, limit: int, lost: bool, without: Iterable[str] = ()) -> Query[Orphan]:
+    """Running jobs of workers without a fresh lease, but for the attempts `without`; `lost` also of unknown workers."""
+    return Query(
+        "job_orphans",
+        {"limit": str(limit), "lost": str(lost), "without": plain_array(without)},
+        lambda row: Orphan(*row),
+    )
+
+
+def rescue(orphans: Sequence[Orphan], *, crashes: int, keep: Keep, actor: str) -> Query[Rescued]:
+    """Take these jobs back, if their workers still have no fresh lease."""
     return Query(
         "job_rescue",
-        {"limit": str(limit), "crashes": str(crashes), "keep": interval(keep), "lost": str(lost), "actor": actor},
+        {
+            "ids": plain_array(orphan.id for orphan in orphans),
+            "tokens": plain_array(orphan.token for orphan in orphans),
+            "crashes": str(crashes),
+            "keep_failed": interval(keep.failed),
+            "keep_cancelled": interval(keep.cancelled),
+            "actor": actor,
+        },
         lambda row: Rescued._make(row[: len(Rescued._fields)]),
     )
 
 
 def hand_back(*, worker: str, known: Iterable[str] = ()) -> Query[str]:
-    """Give back every job that the database says a worker holds, but for those it knows of."""
+    """Give back every job that the database says a worker holds, but for the attempts whose tokens it knows."""
     return Query("job_hand_back", {"worker": worker, "known": plain_array(known)}, first)
+
+
+def disown(tokens: Iterable[str], *, worker: str) -> Query[str]:
+    """Give back the jobs of claims that a worker was never told of; answers their ids."""
+    return Query("job_disown", {"worker": worker, "tokens": plain_array(tokens)}, first)
+
+
+def pardon(*, worker: str, since: timedelta) -> Query[str]:
+    """Take back the crash of jobs that were rescued so lately from a worker that lives after all; answers their ids."""
+    return Query("job_pardon", {"worker": worker, "since": interval(since)}, first)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
-from rowlock.store.query import Query, Row, array, first
+from rowlock.store.intervals import interval
+from rowlock.store.jobs import Lane
+from rowlock.store.query import Query, Row, array, first, plain_array
 
 
 class QueueSettings(NamedTuple):
@@ -47,3 +49,19 @@ def blocked(tasks: Iterable[str]) -> Query[str]:
 def _settings(row: Row) -> QueueSettings:
     name, *keeps = row
     return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))
+
+
+def due_in(lanes: Sequence[Lane], *, within: timedelta) -> Query[float]:
+    """The seconds until the first job of these lanes is due; no answer when none is within that time."""
+    names, priorities, run_ats, ids = zip(*lanes, strict=True)
+    return Query(
+        "lane_due",
+        {
+            "queues": array(names),
+            "priorities": plain_array(map(str, priorities)),
+            "floor_run_ats": array(run_ats),
+            "floor_ids": plain_array(ids),
+            "within": interval(within),
+        },
+        first,
+    )

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import NamedTuple
 
 from rowlock.store.intervals import interval
-from rowlock.store.query import Query, array, first
+from rowlock.store.query import Query, array, first, plain_array
+
+
+class Look(NamedTuple):
+    """What a look for dead workers found."""
+
+    dead: bool  # a lease has run out
+    suspects: list[str]  # ids of workers that have lost their lock
+    cut: list[str]  # HOST:PID of those that have lost their lease for it
 
 
 def register(
@@ -37,9 +46,19 @@ def register(
     )
 
 
-def renew(*, worker: str, lease: timedelta) -> Query[str]:
+def renew(*, worker: str) -> Query[str]:
     """Renew a lease; no answer means it has run out."""
-    return Query("worker_renew", {"worker": worker, "lease": interval(lease)}, first)
+    return Query("worker_renew", {"worker": worker}, first)
+
+
+def held(*, worker: str) -> Query[str]:
+    """The tokens of the jobs that a worker holds, as the database knows it."""
+    return Query("worker_held", {"worker": worker}, first)
+
+
+def enter(*, worker: str) -> Query[bool]:
+    """Show that a worker's renewing session lives; answers whether it has the lock that shows it."""
+    return Query("worker_enter", {"worker": worker}, first)
 
 
 def leave(*, worker: str) -> Query[None]:
@@ -47,14 +66,19 @@ def leave(*, worker: str) -> Query[None]:
     return Query("worker_leave", {"worker": worker}, _nothing)
 
 
-def any_dead() -> Query[bool]:
-    """Whether any worker's lease has run out."""
-    return Query("worker_dead", {}, first)
+def look(*, worker: str, suspected: Iterable[str]) -> Query[Look]:
+    """Look for dead workers; those `suspected` at the last look, and still without their lock, lose their lease."""
+    return Query("worker_look", {"worker": worker, "suspected": plain_array(suspected)}, lambda row: Look(*row))
 
 
 def bury() -> Query[None]:
     """Remove workers that are dead and hold nothing."""
     return Query("worker_bury", {}, _nothing)
+
+
+def stuck(*, worker: str, count: int) -> Query[None]:
+    """Say how many attempts of a worker go on after their time-out."""
+    return Query("worker_stuck", {"worker": worker, "stuck": str(count)}, _nothing)
 
 
 def park(*, worker: str, queues: Iterable[str]) -> Query[None]:

@@ -10,10 +10,12 @@ import logging
 import random
 import time
 from collections.abc import Sequence
+from datetime import timedelta
+from math import inf
 
 from rowlock.db.link import Link
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, workers
+from rowlock.store import jobs, queues, workers
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.run import Runner
@@ -23,6 +25,8 @@ log = logging.getLogger("rowlock.worker")
 # An enqueue that looked for parked workers before we parked may commit after our first look: look again, then poll.
 _LOOKS_AFTER_PARKING = (0.02, 0.08, 0.32)
 _POLL = 1.0
+# Longer than any poll: what is due later is asked for again before.
+_WITHIN = timedelta(seconds=10)
 # While we are parked every enqueue notifies, under a lock that is global until its commit. A worker that keeps finding
 # jobs looks by itself: after so many claims in a row it leaves, and it parks again after a while without any. (If it
 # parked at once, a stream would choke: notifying slows the producers, so the worker finds nothing, so it stays parked.)
@@ -32,6 +36,10 @@ _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
+# Whoever can connect to the database can notify us, as often as they like. After so many notifications in a row for
+# which nothing was found, there is so long between two looks.
+_HOLLOW_HINTS = 5
+_HINT_GAP = 0.02
 
 
 class Claimer:
@@ -54,6 +62,7 @@ class Claimer:
         self._parked = False
         self._looks: list[float] = []
         self._streak = 0
+        self._hollow = 0  # notifications in a row for which nothing was found
         self._next_take_up = 0.0
         link.on_reconnect(self._reconnected)
 
@@ -107,21 +116,28 @@ class Claimer:
         self._looked_below = below
         self._idle = not rows
         self._floors.raise_to(rows)
-        if started >= self._next_take_up and len(rows) < room:
-            rows += await self._take_up(room - len(rows))
-            self._next_take_up = ended + _TAKE_UP_EVERY
-        if rows:
-            self._counts.claimed(rows, ended - started)
-        self._runner.take(rows, asked=room, round_trip=ended - started)
+        self._take(rows, asked=room, round_trip=ended - started)  # before anything else is waited for
+        if started < self._next_take_up or len(rows) == room:
+            return len(rows)
+        self._next_take_up = ended + _TAKE_UP_EVERY
+        return len(rows) + await self._take_up(room - len(rows))
+
+    async def _take_up(self, room: int) -> int:
+        started = time.monotonic()
+        query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
+        if rows := await self._link.run(query):
+            self._take(rows, asked=room, round_trip=time.monotonic() - started)
         return len(rows)
 
-    async def _take_up(self, room: int) -> list[Claimed]:
-        query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
-        return await self._link.run(query)
+    def _take(self, rows: Sequence[Claimed], *, asked: int, round_trip: float) -> None:
+        if rows:
+            self._counts.claimed(rows, round_trip)
+        self._runner.take(rows, asked=asked, round_trip=round_trip)
 
     async def _rest(self, *, found: int, room: int) -> None:
         """Look again at once while there is more; when there is nothing for a while, park, look once more, and wait."""
         if found:
+            self._hollow = 0
             self._streak += 1
             if self._parked and self._streak >= _BUSY_STREAK:
                 await self.unpark()
@@ -129,17 +145,44 @@ class Claimer:
                 self._looks = list(_LOOKS_BEFORE_PARKING)
             if found == room or not self._parked:
                 return
-        elif not self._parked and not self._looks:
+        elif not self._parked and not self._looks and self._link.hears:
             self._streak = 0
             await self.park()
             return
         resting = time.monotonic()
-        pause = self._looks.pop(0) if self._looks else _POLL * random.uniform(0.8, 1.0)  # jitter
-        if not found and not self._looked_below:
-            pause = min(pause, self._floors.until_look_below(resting, idle=True))  # what woke us may lie below
-        await self._link.rest(self._wake, pause)
+        if self._looks:
+            woken = await self._link.rest(self._wake, self._soon(self._looks.pop(0), found=found))
+        else:
+            woken = await self._doze(found=found)
+        self._hollow = self._hollow + 1 if woken and not found else 0
+        if self._hollow > _HOLLOW_HINTS:
+            await asyncio.sleep(_HINT_GAP)
         if time.monotonic() - resting > _STREAK_GAP:
             self._streak = 0
+
+    def _soon(self, pause: float, *, found: int) -> float:
+        """At most so long: what woke us may lie below the floor, and it may be too early yet to look there."""
+        if found or self._looked_below:
+            return pause
+        return min(pause, self._floors.until_look_below(time.monotonic(), idle=True))
+
+    async def _doze(self, *, found: int) -> bool:
+        """Rest until we are woken, or something is due: once a second, a look that claims nothing. True when woken."""
+        wait = await self._due_in()
+        if wait <= 0:  # and yet the claim has not found it: it is locked, or was taken by another worker
+            wait = inf
+        while True:
+            pause = self._soon(_POLL * random.uniform(0.8, 1.0), found=found)  # jitter
+            if await self._link.rest(self._wake, max(0.0, min(wait, pause))):
+                return True
+            if wait <= pause or time.monotonic() >= self._next_take_up or not self._looked_below:
+                return False
+            wait = await self._due_in()
+
+    async def _due_in(self) -> float:
+        """The seconds until the next job is due, as far as we need to know it."""
+        lanes = self._floors.lanes(self._queues.names, below=self._looked_below)
+        return next(iter(await self._link.run(queues.due_in(lanes, within=_WITHIN))), inf)
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""

@@ -15,7 +15,7 @@ from itertools import islice
 from math import inf
 from operator import itemgetter
 
-from rowlock.db.session import Steady
+from rowlock.db.steady import Steady
 from rowlock.model.histogram import BOUNDS, BUCKETS
 from rowlock.model.outcome import Cancelled, Failed, Outcome, Retried, Succeeded
 from rowlock.model.row import Claimed

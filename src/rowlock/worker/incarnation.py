@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,27 +14,49 @@ from functools import partial
 from importlib.metadata import version
 from uuid import uuid4
 
+from rowlock.db.handlers import HandlerConnections
 from rowlock.db.link import Link
 from rowlock.db.partitions import make_partitions
-from rowlock.db.session import Steady, Unreachable
+from rowlock.db.session import Server
+from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.trouble import passes
 from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
 from rowlock.worker import upkeep
 from rowlock.worker.around import Around
+from rowlock.worker.attempt import Speaks
+from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Queues
-from rowlock.worker.renew import Renewer
+from rowlock.worker.lease import Lease
+from rowlock.worker.pulse import Pulse
+from rowlock.worker.reconcile import Reconciler
+from rowlock.worker.renew import Chore, Renewer
+from rowlock.worker.rescue import Rescuer
 from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
+from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Settler
+from rowlock.worker.transaction import Endings
 
 log = logging.getLogger("rowlock.worker")
 
-# What settling, handing back and leaving may take at the end; longer means that the database is not there.
-_LEAVE_WITHIN = 5.0
+# What all of the end may take together once the grace period is over: longer means that the database is not there. With
+# what the command line needs to end the process, it is under the five seconds that are promised.
+_LEAVE_WITHIN = 4.0
+# A claim or a settle may take longer than a renewal: a lease does not hang on them.
+_LEAST_DEADLINE = 5.0
+# So long a worker that was cut off leaves the others, who may have been cut off too, to come back for their jobs.
+_PATIENCE = timedelta(seconds=5)
+# How far back a worker that was cut off looks for its jobs among those rescued.
+_PARDON_WITHIN = timedelta(days=1)
+# What stopping the renewing thread may take when it has nothing under way, or what it has is given up.
+_AT_ONCE = 0.5
+# The fence is looked at so often: a machine that was asleep has slept through every timer.
+_LOOK_AT_LEASE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +65,48 @@ class Setup:
 
     handlers: Mapping[str, Handler]
     schema: str
+    database: Speaks
     keep: Keep
     queues: Queues
     slots: int
     threads: int
-    lease: timedelta
+    timing: Timing
+    deadline: timedelta  # the app's: for the connections that handlers use
     arounds: Sequence[Around] = ()
 
 
 class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
-    def __init__(self, setup: Setup, conninfo: str) -> None:
+    def __init__(self, setup: Setup, server: Server, *, predecessors: Sequence[str] = ()) -> None:
+        """`predecessors` are the ids of incarnations that let go of their jobs without handing them back."""
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
+        self.worn = False  # too many of its attempts are stuck
+        self.has_let_go = False
+        self.left_jobs = False  # it could not hand them back
         self._setup = setup
+        self._predecessors = list(predecessors)
+        self._is_leaving = False
         self._retention = Retention(setup.handlers, setup.keep)
         self._counts = Counts(self.id)
-        self._steady = Steady(conninfo, setup.schema, name="rowlock renew")
-        self._settle_link = Link(conninfo, setup.schema, name="rowlock settle")
-        self._claim_link = Link(conninfo, setup.schema, name="rowlock claim")
+        self._lease = Lease(lasts=setup.timing.lease, margin=setup.timing.deadline)
+        patient = max(_LEAST_DEADLINE, setup.timing.deadline.total_seconds())
+        self._steady = Steady(server, setup.schema, name="rowlock renew", deadline=patient)
+        self._settle_link = Link(server, setup.schema, name="rowlock settle", deadline=patient)
+        self._claim_link = Link(server, setup.schema, name="rowlock claim", deadline=patient)
         self._settler = Settler(
             link=self._settle_link,
             keep=self._retention.after,
+            keep_cancelled=setup.keep.cancelled,
             settled=self._settled,
-            make_partitions=partial(self._make_partitions, conninfo),
+            make_partitions=partial(self._make_partitions, server),
         )
-        self._runner = Runner(
-            handlers=setup.handlers,
-            slots=setup.slots,
-            threads=setup.threads,
-            finished=self._settler.add,
-            progress=self._settler.progress.say,
-            counts=self._counts,
-            arounds=setup.arounds,
-        )
+        self._lent = HandlerConnections(server, setup.schema, deadline=setup.deadline.total_seconds())
+        self._runner = self._make_runner()
+        self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
+        self._settler.canceller = self._canceller
         self._claimer = Claimer(
             link=self._claim_link,
             queues=setup.queues,
@@ -86,75 +115,142 @@ class Incarnation:
             runner=self._runner,
             counts=self._counts,
         )
+        self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
+        self._said_stuck = 0
+
+    @property
+    def unsettled(self) -> list[str]:
+        """The ids of incarnations whose jobs the next one must hand back."""
+        return [*self._predecessors, *([self.id] if self.has_let_go else [])]
 
     def _settled(self, rows: Sequence[Claimed]) -> None:
         self._runner.settled(rows)
 
+    def _make_runner(self) -> Runner:
+        setup = self._setup
+        return Runner(
+            handlers=setup.handlers,
+            slots=setup.slots,
+            threads=setup.threads,
+            finished=self._settler.add,
+            progress=self._settler.progress.say,
+            endings=Endings(
+                ground=self._lent,
+                handlers=setup.handlers,
+                keep=self._retention.after,
+                last_words=self._settler.progress.last_words,
+            ),
+            counts=self._counts,
+            speaks=setup.database,
+            worn=self._wear_out,
+            arounds=setup.arounds,
+        )
+
     def _make_renewer(self) -> Renewer:
         loop = asyncio.get_running_loop()
+        timing = self._setup.timing
+        rescuer = Rescuer(
+            worker=self.id,
+            actor=self.name,
+            keep=self._setup.keep,
+            longest=self._retention.longest,
+            patience=min(_PATIENCE, timing.renew) if self._predecessors else timedelta(0),
+        )
         return Renewer(
             connection=self._steady,
             worker=self.id,
-            lease=self._setup.lease,
-            lost=partial(loop.call_soon_threadsafe, self._lease_lost),
-            chores=upkeep.chores(
-                lease=self._setup.lease,
-                actor=self.name,
-                keep=self._setup.keep,
-                longest=self._retention.longest,
-                settings=self._retention.learn,
-                counts=self._counts,
-            ),
+            timing=timing,
+            lease=self._lease,
+            lost=partial(loop.call_soon_threadsafe, self._let_go, "lost its lease"),
+            pulse=Pulse(loop, self._runner.blame),
+            chores=[
+                Chore("saying what is stuck", timedelta(seconds=1), self._say_stuck),
+                Chore("reconciling", timing.renew, self._reconciler.look),
+                *upkeep.chores(
+                    timing=timing,
+                    actor=self.name,
+                    longest=self._retention.longest,
+                    rescuer=rescuer,
+                    settings=self._retention.learn,
+                    counts=self._counts,
+                ),
+            ],
         )
+
+    def _say_stuck(self, connection: Steady) -> None:
+        """For those who look at the workers; nothing is said while nothing changes."""
+        if (stuck := self._runner.stuck) != self._said_stuck:
+            connection.run(workers.stuck(worker=self.id, count=stuck))
+            self._said_stuck = stuck
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
         await self._settle_link.open()  # which waits through an outage
         while not await asyncio.to_thread(self._enter):
             await self._settle_link.run(queues.settings())
+        self._steady.deadline = self._setup.timing.deadline.total_seconds()
+        self._renewer.start()  # at once: over a slow line the rest of the start may take longer than the lease
         channels = await self._settle_link.run(queues.channels(self._setup.queues.names))
-        self._claim_link.listen(channels, self._claimer.notified)
+        self._claim_link.listen([*channels, f"rowlock:{self.id}"], self._notified)
         await self._claim_link.open()
-        self._renewer.start()
+        self._watch_lease()
         self._loops = [asyncio.create_task(self._settler.run()), asyncio.create_task(self._claimer.run())]
         for loop in self._loops:
             loop.add_done_callback(self._loop_ended)
+        self._canceller.start()
         names = ", ".join(self._setup.queues.names)
         log.info("worker %s (%s) works on %s with %d slots", self.name, self.id, names, self._setup.slots)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
-        """Claim no more, give running attempts their time, hand back the rest, settle everything, leave."""
-        if not self._loops:  # it was stopped before it had started
-            await self._close()
-            return
-        settling, claiming = self._loops
-        self._claimer.stop()
-        await asyncio.wait([claiming], timeout=_LEAVE_WITHIN)
-        claiming.cancel()
-        self._runner.drain()
-        await self._runner.wait(grace, hurry=hurry)
+        """Claim no more, give running attempts their time, hand back the rest, settle everything, leave.
+
+        The grace period and a claim under way go on at once; whatever comes after the grace period shares one budget.
+        An incarnation that has let go of its jobs only closes: none of them is its own any more.
+        """
+        if self._loops:  # else it was stopped before it had started
+            self._claimer.stop()
+            self._runner.drain()
+            _, claiming, *_ = self._loops
+            claiming.add_done_callback(lambda _: self._runner.drain())  # what it has brought goes back
+            if not self.has_let_go:
+                await self._runner.wait(grace, hurry=hurry)
+        ends = time.monotonic() + _LEAVE_WITHIN
+        if self._loops:
+            await self._leave(ends)
+        await self._close(ends)
+        log.info("worker %s (%s) has stopped", self.name, self.id)
+
+    async def _leave(self, ends: float) -> None:
+        settling, claiming, *_ = self._loops
         await self._runner.cancel()
         left = False
         try:
-            async with asyncio.timeout(_LEAVE_WITHIN):
-                if not settling.done():
-                    await self._settler.flush()
-                await self._settle_link.run(jobs.hand_back(worker=self.id))
-                await self._settle_link.run(workers.leave(worker=self.id))
-                left = True
+            async with asyncio.timeout(max(0.0, ends - time.monotonic())):
+                if not self.has_let_go:
+                    await asyncio.wait([claiming])  # cancelled, it might be committed after we have left
+                    await self._hand_back(settling)
+                    left = True
         except TimeoutError:
+            self.left_jobs = True
             log.error("no answer from the database; others take our jobs when our lease has run out")  # noqa: TRY400
-        settling.cancel()
-        await asyncio.wait([settling])
-        await asyncio.to_thread(self._renewer.stop)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.wait(self._loops)
         if left:  # else nobody answers
-            await asyncio.to_thread(self._write_last_counts)
-        await self._close()
-        log.info("worker %s (%s) has stopped", self.name, self.id)
+            await asyncio.to_thread(self._write_last_counts, ends)
 
-    def _write_last_counts(self) -> None:
+    async def _hand_back(self, settling: asyncio.Task[None]) -> None:
+        if not settling.done():
+            await self._settler.flush()
+        self._is_leaving = True
+        await asyncio.to_thread(self._renewer.stop, _AT_ONCE)  # first, for it would find the lease gone
+        await self._settle_link.run(jobs.hand_back(worker=self.id))
+        await self._settle_link.run(workers.leave(worker=self.id))
+
+    def _write_last_counts(self, ends: float) -> None:
+        self._steady.until = ends
         try:
             self._counts.write(self._steady)
         except Exception:
@@ -166,12 +262,19 @@ class Incarnation:
         except Unreachable as outage:
             log.warning("the database does not answer (%s); trying again", outage)
             return False
+        except Exception as error:
+            if not self._predecessors and not passes(error):
+                raise  # it could not even start
+            log.exception("worker %s could not register; trying again", self.name)
+            time.sleep(_AT_ONCE)
+            return False
         return True
 
     def _register(self) -> None:
         setup = self._setup
         make_partitions(self._steady.open(), setup.schema, longest=self._retention.longest)
         self._retention.learn(self._steady.run(queues.settings()))
+        sent = self._lease.now()
         [now] = self._steady.run(
             workers.register(
                 worker=self.id,
@@ -181,23 +284,57 @@ class Incarnation:
                 slots=setup.slots,
                 tasks=sorted(setup.handlers),
                 version=version("rowlock"),
-                lease=setup.lease,
+                lease=setup.timing.lease,
             )
         )
+        self._lease.renewed(sent)
+        self._renewer.enter()
         self._counts.begin(now)
+        while self._predecessors:
+            self._make_good(self._predecessors[0])
+            del self._predecessors[0]
 
-    async def _close(self) -> None:
+    def _make_good(self, predecessor: str) -> None:
+        """The incarnation before was cut off, and let go of its jobs: they come back at no cost, rescued or not."""
+        self._steady.run(workers.leave(worker=predecessor))  # first: it can claim no more
+        returned = self._steady.run(jobs.hand_back(worker=predecessor))
+        pardoned = self._steady.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
+        if returned or pardoned:
+            log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))
+
+    def _notified(self, payload: str) -> None:
+        """Notifications are hints. Those of our own channel say what they are about, those of a queue need not."""
+        if payload == "cancel":
+            self._canceller.notified()
+        else:
+            self._claimer.notified(payload)
+
+    def _wear_out(self) -> None:
+        log.error("worker %s (%s) is worn out: %d of its attempts are stuck", self.name, self.id, self._runner.stuck)
+        self.worn = True
+        self.ended.set()
+
+    async def _close(self, ends: float) -> None:
+        self._canceller.stop()
         self._runner.close()
+        self._is_leaving = True
+        self._reconciler.stop()
+        if not self._loops:  # a registration may be under way
+            self._steady.until = 0.0
+            self._steady.abort()
+        await asyncio.to_thread(self._renewer.stop, max(_AT_ONCE, ends - time.monotonic()))
+        self._renewer.close()
         self._steady.close()
         await self._settle_link.close()
         await self._claim_link.close()
+        await self._lent.close()
 
-    async def _make_partitions(self, conninfo: str) -> None:
+    async def _make_partitions(self, server: Server) -> None:
         """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
 
         On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
         """
-        steady = Steady(conninfo, self._setup.schema, name="rowlock partitions")
+        steady = Steady(server, self._setup.schema, name="rowlock partitions")
         try:
             await asyncio.to_thread(
                 lambda: make_partitions(steady.open(), self._setup.schema, longest=self._retention.longest)
@@ -208,8 +345,23 @@ class Incarnation:
         finally:
             steady.close()
 
-    def _lease_lost(self) -> None:
-        log.error("worker %s (%s) lost its lease; handing back and starting anew", self.name, self.id)
+    def _watch_lease(self) -> None:
+        """Let go before the lease can have run out. On the loop: the renewing thread may hang, in a resolver say."""
+        if self.has_let_go or self._is_leaving:
+            return
+        left = self._lease.left
+        if left <= 0:
+            self._let_go("could not renew its lease in time")
+        else:
+            asyncio.get_running_loop().call_later(min(left, _LOOK_AT_LEASE), self._watch_lease)
+
+    def _let_go(self, why: str) -> None:
+        """Others may run our jobs now, or soon: every attempt is told and cancelled, and nothing of it is settled."""
+        if self.has_let_go or self._is_leaving:
+            return
+        log.error("worker %s (%s) %s; it lets go of its jobs and starts anew", self.name, self.id, why)
+        self.has_let_go = True
+        self._runner.fence()
         self.ended.set()
 
     def _loop_ended(self, loop: asyncio.Task[None]) -> None:

@@ -1,22 +1,34 @@
 """Renew: a thread with a connection of its own keeps the worker's lease, and does the upkeep in between.
 
-A thread, because a handler that blocks the event loop must not cost the worker its lease.
+A thread, because a handler that blocks the event loop must not cost the worker its lease. The lease comes first: a
+chore is given up when it would delay a renewal by more than one deadline, and a renewal that fails is soon tried again.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 
-from rowlock.db.session import Steady, Unreachable
+from rowlock.db.steady import Steady, Unreachable
 from rowlock.store import workers
+from rowlock.worker.lease import Lease
+from rowlock.worker.pulse import ASK_EVERY, Pulse
+from rowlock.worker.settings import Timing
 
 log = logging.getLogger("rowlock.worker")
+
+# After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
+_LONGEST_PAUSE = 0.5
+# A thread that has nothing under way ends within this many seconds of being told.
+_AT_ONCE = 0.2
 
 
 @dataclass(slots=True)
@@ -27,6 +39,7 @@ class Chore:
     every: timedelta
     do: Callable[[Steady], None]
     due: float = field(default=0.0)
+    is_failing: bool = field(default=False)
 
 
 class Renewer:
@@ -37,49 +50,134 @@ class Renewer:
         *,
         connection: Steady,
         worker: str,
-        lease: timedelta,
+        timing: Timing,
+        lease: Lease,
         lost: Callable[[], object],
+        pulse: Pulse,
         chores: Sequence[Chore],
     ) -> None:
         self._connection = connection
         self._worker = worker
+        self._deadline = timing.deadline.total_seconds()
+        self._pause = min(_LONGEST_PAUSE, self._deadline / 2)
         self._lease = lease
         self._lost = lost
-        self._chores = [Chore("renew", lease / 3, self._renew), *chores]
-        self._lost_it = False
-        self._stop = threading.Event()
+        self._pulse = pulse
+        self._renewal = Chore("renewing", timing.renew, self._renew)
+        self._chores = list(chores)
+        self._not_before = 0.0  # when to try again to open a connection
+        self._entered_on: object = None
+        self._is_over = False
+        self._bell, self._ear = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="rowlock-renew", daemon=True)
 
     def start(self) -> None:
         """Start renewing; the worker has just registered."""
         now = time.monotonic()
-        for chore in self._chores:
-            # The lease is fresh; other chores come soon, and not on all workers at once.
-            wait = chore.every.total_seconds()
-            chore.due = now + (wait if chore.do == self._renew else min(wait, 1.0) * random.random())
+        self._renewal.due = now + self._renewal.every.total_seconds()
+        for chore in self._chores:  # soon, and not on all workers at once
+            chore.due = now + min(chore.every.total_seconds(), 1.0) * random.random()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop renewing, and wait for a chore under way."""
-        self._stop.set()
-        self._thread.join()
+    def stop(self, within: float) -> bool:
+        """Stop renewing, within so many seconds: a chore under way is given up. Answers whether that was enough."""
+        self._is_over = True
+        with suppress(OSError):  # it has ended before
+            self._bell.send(b".")
+        if self._thread.ident is not None:
+            self._thread.join(min(_AT_ONCE, within))
+            if self._thread.is_alive():
+                self._connection.until = 0.0
+                self._connection.abort()
+                self._thread.join(max(0.0, within - _AT_ONCE))
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        """Close what the thread is woken by; it has ended, or was left behind."""
+        self._bell.close()
+        if not self._thread.is_alive():
+            self._ear.close()
 
     def _run(self) -> None:
-        while True:
-            chore = min(self._chores, key=lambda chore: chore.due)
-            if self._stop.wait(max(0.0, chore.due - time.monotonic())):
-                return
-            try:
-                chore.do(self._connection)
-            except Unreachable as outage:
-                log.warning("%s: the database does not answer (%s); trying again", chore.name, outage)
-            except Exception:
-                log.exception("%s failed; it will be tried again", chore.name)
-            if self._lost_it:
-                return
+        try:
+            while not self._is_over:
+                self._pulse.feel()
+                chore, due = self._next()
+                wait = due - time.monotonic()
+                if wait > 0:
+                    self._connection.rest(self._ear, min(wait, ASK_EVERY))
+                else:
+                    self._do(chore)
+        finally:
+            self._ear.close()
+
+    def _next(self) -> tuple[Chore, float]:
+        """What to do next, and when. Without a connection nothing but a renewal is worth a try."""
+        renewal = self._renewal
+        if not self._connection.is_open:
+            return renewal, self._not_before
+        if renewal.due <= time.monotonic() or not self._chores:
+            return renewal, renewal.due
+        chore = min(self._chores, key=lambda chore: chore.due)
+        return (chore, chore.due) if chore.due < renewal.due else (renewal, renewal.due)
+
+    def _do(self, chore: Chore) -> None:
+        is_renewal = chore is self._renewal
+        limit = time.monotonic() + self._deadline if is_renewal else self._renewal.due + self._deadline
+        self._connection.until = min(limit, time.monotonic() + max(self._lease.left, 0.0)) if is_renewal else limit
+        try:
+            self.enter()
+            chore.do(self._connection)
+        except Exception as error:
+            self._failed(chore, error)
+        else:
+            if chore.is_failing:
+                log.info("%s works again", chore.name)
+            chore.is_failing = False
             chore.due = time.monotonic() + chore.every.total_seconds() * random.uniform(0.9, 1.0)
+        self._connection.until = inf if not self._is_over else 0.0
+
+    def _failed(self, chore: Chore, error: Exception) -> None:
+        """The first failure of an outage is news; the others are not, and an outage may be long."""
+        if self._is_over:
+            return
+        if not chore.is_failing:
+            if isinstance(error, Unreachable):
+                log.warning("%s: the database does not answer (%s); trying again until it does", chore.name, error)
+            else:
+                log.error("%s failed; trying again until it works", chore.name, exc_info=error)
+        chore.is_failing = True
+        if chore is self._renewal:
+            chore.due = self._not_before = self._soon()
+        else:
+            chore.due = time.monotonic() + chore.every.total_seconds()
+
+    def _soon(self) -> float:
+        return time.monotonic() + self._pause * random.uniform(0.5, 1.0)
+
+    def enter(self) -> None:
+        """Show on each new connection that this worker lives; without that, its death is found out later."""
+        if not self._connection.is_open:
+            self._not_before = self._soon()  # one that breaks later is opened again at once
+        session = self._connection.open()
+        if session is self._entered_on or session.pooled:
+            return
+        try:
+            [held] = self._connection.run(workers.enter(worker=self._worker))
+        except Unreachable:
+            raise
+        except Exception:
+            log.exception(
+                "worker %s could not enter among those present; its lease is renewed all the same", self._worker
+            )
+            held = True
+        if held:
+            self._entered_on = session
 
     def _renew(self, connection: Steady) -> None:
-        if not connection.run(workers.renew(worker=self._worker, lease=self._lease)):
-            self._lost_it = True
+        sent = self._lease.now()
+        if connection.run(workers.renew(worker=self._worker)):
+            self._lease.renewed(sent)
+        else:
+            self._is_over = True
             self._lost()

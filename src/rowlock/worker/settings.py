@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
+from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
 from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.worker.lanes import Queues
 
-T = TypeVar("T")
-
-_LONGEST: Final = timedelta(days=365)
 _MOST_THREADS: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
-    """One setting: how a text becomes its value, and what a value must be. Both refuse without saying whose it is."""
-
-    name: str
-    variable: str
-    default: T
-    parse: Callable[[str], T]
-    check: Callable[[Any], T]
-
-    def read(self, text: str) -> T:
-        """The value of a text."""
-        return self.check(self.parse(text))
-
-    def chosen(self, given: T | None) -> T:
-        """What was given, else what the environment says, else the default."""
-        text = os.environ.get(self.variable)
-        if given is not None:
-            return self._blaming(f"{self.name}=", partial(self.check, given))
-        return self._blaming(f"${self.variable}=", partial(self.read, text)) if text else self.default
-
-    @staticmethod
-    def _blaming(source: str, value: Callable[[], T]) -> T:
-        try:
-            return value()
-        except InvalidOption as fault:
-            raise InvalidOption(f"{source}{fault}") from None
 
 
 def _parse_queues(text: str) -> Sequence[str] | Mapping[str, float]:
@@ -87,38 +54,61 @@ def _check_count(number: int) -> int:
     return number
 
 
-def _parse_seconds(text: str) -> timedelta:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise InvalidOption(f"{shown(text)} is no number; give seconds, such as 30 or 0.5") from None
-    if not math.isfinite(seconds) or abs(seconds) > _LONGEST.total_seconds():
-        raise InvalidOption(f"{shown(text)} is out of range; give seconds, a year of them at most")
-    return timedelta(seconds=seconds)
-
-
-def _check_span(span: timedelta, *, least: timedelta) -> timedelta:
-    if not isinstance(span, timedelta):
-        raise InvalidOption(f"{shown(span)} must be a timedelta; write timedelta(seconds=…)")
-    if not least <= span <= _LONGEST:
-        raise InvalidOption(f"{span} is out of range; give {least.total_seconds():g} seconds to a year")
-    return span
-
-
 # A shorter lease could not be renewed in time.
-_check_lease = partial(_check_span, least=timedelta(seconds=1))
-_check_grace = partial(_check_span, least=timedelta(0))
+_check_lease = partial(check_span, least=timedelta(seconds=1))
+_check_pulse = partial(check_span, least=timedelta(milliseconds=50))
+_check_grace = partial(check_span, least=timedelta(0))
 
 QUEUES: Final[Setting[str | Sequence[str] | Mapping[str, float]]] = Setting(
     "queues", "ROWLOCK_QUEUES", (DEFAULT_QUEUE,), _parse_queues, _check_queues
 )
 SLOTS: Final = Setting("slots", "ROWLOCK_SLOTS", 100, _parse_count, _check_count)
 THREADS: Final[Setting[int | None]] = Setting("threads", "ROWLOCK_THREADS", None, _parse_count, _check_count)
-LEASE: Final = Setting("lease", "ROWLOCK_LEASE", timedelta(seconds=30), _parse_seconds, _check_lease)
-GRACE: Final = Setting("grace", "ROWLOCK_GRACE", timedelta(seconds=30), _parse_seconds, _check_grace)
+LEASE: Final = Setting("lease", "ROWLOCK_LEASE", timedelta(seconds=30), parse_seconds, _check_lease)
+RENEW: Final[Setting[timedelta | None]] = Setting("renew", "ROWLOCK_RENEW", None, parse_seconds, _check_pulse)
+DEADLINE: Final[Setting[timedelta | None]] = Setting(
+    "deadline", "ROWLOCK_WORKER_DEADLINE", None, parse_seconds, _check_pulse
+)
+GRACE: Final = Setting("grace", "ROWLOCK_GRACE", timedelta(seconds=30), parse_seconds, _check_grace)
 PROCESSES: Final = Setting("processes", "ROWLOCK_PROCESSES", 1, _parse_count, _check_count)
 
 
 def threads_for(slots: int) -> int:
     """How many threads sync handlers get when nobody says."""
     return min(slots, _MOST_THREADS)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a lease lasts, how often it is renewed, and how long the database may take to answer a worker."""
+
+    lease: timedelta
+    renew: timedelta
+    deadline: timedelta
+
+    @classmethod
+    def chosen(cls, *, lease: timedelta | None, renew: timedelta | None, deadline: timedelta | None) -> Timing:
+        """What was given, else what the environment says, else what follows from the lease; checked against each other.
+
+        A renewal may have to wait for a chore that overruns, then hang, then be tried again; and before the lease is
+        over there must be time to stop. Each of the four takes a deadline at most.
+        """
+        lasts, often, late = LEASE.chosen(lease), RENEW.chosen(renew), DEADLINE.chosen(deadline)
+        timing = cls(lasts, often or lasts // 3, late or lasts // 6)
+        if timing.needs > lasts:
+            least = timing.needs if often and late else max(3 * (often or timedelta(0)), 6 * (late or timedelta(0)))
+            raise InvalidOption(
+                f"a lease of {_said(lasts)} is too short to be renewed every {_said(timing.renew)} with a deadline of "
+                f"{_said(timing.deadline)}: renew + 4 * deadline may not exceed it; make the lease at least "
+                f"{_said(least)}, or renew or deadline shorter"
+            )
+        return timing
+
+    @property
+    def needs(self) -> timedelta:
+        """The shortest lease that can be kept so."""
+        return self.renew + 4 * self.deadline
+
+
+def _said(span: timedelta) -> str:
+    return f"{span.total_seconds():g} s"

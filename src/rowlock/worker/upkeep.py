@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rowlock.db import partitions
-from rowlock.db.session import Steady
-from rowlock.model.spec import Keep
-from rowlock.store import jobs, minutes, pauses, queues, waiters, workers
+from rowlock.db.steady import Steady
+from rowlock.store import minutes, pauses, queues, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.renew import Chore
+from rowlock.worker.rescue import Rescuer
+from rowlock.worker.settings import Timing
 
 log = logging.getLogger("rowlock.upkeep")
 
-MOST_CRASHES = 3
-_RESCUE_BATCH = 500
+# Two looks find a worker that was killed, and five seconds are promised.
+_LOOK = timedelta(seconds=1.5)
 # Listeners take back their own rows; those of a process that was killed stay so long.
 _WAITERS_STAY = timedelta(hours=1)
 # Chunks of jobs that one sweep releases: it shares its thread with the lease.
@@ -28,20 +29,19 @@ _MINUTES_BATCHES = 20
 
 def chores(
     *,
-    lease: timedelta,
+    timing: Timing,
     actor: str,
-    keep: Keep,
     longest: timedelta,
+    rescuer: Rescuer,
     settings: Callable[[Sequence[QueueSettings]], None],
     counts: Counts,
 ) -> list[Chore]:
     """The upkeep of a fleet."""
-    sweep = min(timedelta(seconds=5), lease / 3)
+    look = min(_LOOK, timing.lease / 3)
+    sweep = min(timedelta(seconds=5), timing.lease / 3)
     return [
-        Chore("rescue", sweep, lambda connection: rescue(connection, keep=keep, actor=actor, lost=False)),
-        Chore(
-            "rescue of the lost", sweep * 12, lambda connection: rescue(connection, keep=keep, actor=actor, lost=True)
-        ),
+        Chore("rescue", look, rescuer.look),
+        Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
         Chore(
             "reading queue settings",
             timedelta(seconds=10),
@@ -53,32 +53,6 @@ def chores(
         Chore("writing counts", minutes.WRITE_EVERY, counts.write),
         Chore("removing old counts", timedelta(minutes=5), remove_minutes),
     ]
-
-
-def rescue(connection: Steady, *, keep: Keep, actor: str, lost: bool) -> None:
-    """Take jobs back from dead workers, then remove those workers.
-
-    One sweeper at a time: the lock is an earlier statement of its transaction, so that it sees what the last one did.
-    """
-    if not lost and not connection.run(workers.any_dead())[0]:
-        return
-    query = jobs.rescue(limit=_RESCUE_BATCH, crashes=MOST_CRASHES, keep=keep.failed, lost=lost, actor=actor)
-    with connection.sweep("rescue") as free:
-        if not free:
-            return
-        rescued = connection.run(query)
-        if len(rescued) < _RESCUE_BATCH:
-            connection.run(workers.bury())
-    for job in rescued:
-        log.warning(
-            "%s %s %s from worker %s (%s), crash %d",
-            "failed as poison:" if job.poison else "rescued",
-            job.task,
-            job.id,
-            job.owner,
-            job.worker,
-            job.crashes,
-        )
 
 
 def clear_waiters(connection: Steady) -> None:

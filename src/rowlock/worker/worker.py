@@ -17,7 +17,7 @@ from rowlock.model.spec import Keep
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
-from rowlock.worker.settings import GRACE, LEASE, QUEUES, SLOTS, THREADS, threads_for
+from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
 
 log = logging.getLogger("rowlock.worker")
 
@@ -35,6 +35,8 @@ class Worker:
         slots: int | None,
         threads: int | None,
         lease: timedelta | None,
+        renew: timedelta | None,
+        deadline: timedelta | None,
         grace: timedelta | None,
         arounds: Sequence[Around] = (),
         lifespan: Callable[[], Plain | Async] = nullcontext,
@@ -45,11 +47,13 @@ class Worker:
         self._setup = Setup(
             handlers=handlers,
             schema=database.schema,
+            database=database,
             keep=keep,
             queues=Queues(QUEUES.chosen(queues)),
             slots=slots,
             threads=THREADS.chosen(threads) or threads_for(slots),
-            lease=LEASE.chosen(lease),
+            timing=Timing.chosen(lease=lease, renew=renew, deadline=deadline),
+            deadline=database.deadline.value,
             arounds=tuple(arounds),
         )
         self._lifespan = lifespan
@@ -57,17 +61,25 @@ class Worker:
         self._hurry = asyncio.Event()
         self._started = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
+        # Too many of its attempts are stuck: the process should be replaced. Whoever can do that sets `ends_worn_out`.
+        self.worn_out = False
+        self.ends_worn_out = False
+        self.left_jobs = False  # it could not hand them back: the database did not answer
 
     async def run(self) -> None:
         """Work until `stop()` is called."""
-        conninfo = await asyncio.to_thread(self._database.conninfo)
-        await self._unless_stopped(wait_for_schema(conninfo, self._database.schema))
+        server = await asyncio.to_thread(self._database.server)
+        deadline = self._database.deadline.value
+        await self._unless_stopped(wait_for_schema(server, self._database.schema, deadline=deadline))
         if self._stopping.is_set():
             return
         async with AsyncExitStack() as stack:
             await enter(stack, checked(self._lifespan(), "lifespan"))
+            unsettled: Sequence[str] = ()
             while not self._stopping.is_set():
-                await self._live(Incarnation(self._setup, conninfo))
+                incarnation = Incarnation(self._setup, server, predecessors=unsettled)
+                await self._live(incarnation)
+                unsettled = incarnation.unsettled
 
     async def _live(self, incarnation: Incarnation) -> None:
         try:
@@ -76,8 +88,18 @@ class Worker:
             await self._first_of(self._stopping.wait(), incarnation.ended.wait())
         finally:  # whoever cancels us finds the jobs handed back and the connections closed
             # A lost lease leaves no grace: others may be running the same jobs by now.
-            grace = self._grace if self._stopping.is_set() else timedelta(0)
+            grace = self._grace if self._stopping.is_set() or incarnation.worn else timedelta(0)
             await incarnation.stop(grace, hurry=self._hurry)
+            self.left_jobs = incarnation.left_jobs
+        if incarnation.worn and not self._stopping.is_set():
+            self._wear_out()
+
+    def _wear_out(self) -> None:
+        if self.ends_worn_out:
+            self.worn_out = True
+            self._stopping.set()
+        else:
+            log.warning("starting anew; what is stuck stays until this process is replaced")
 
     def stop(self) -> None:
         """Stop: no new claims, running attempts get the grace period. Called again: hand them back at once."""

@@ -58,6 +58,8 @@ create table rowlock.jobs (
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
+    cancel_at   timestamptz,                    -- somebody asked, while it ran: however the attempt ends, the job is cancelled
+    check (cancel_at is null or state = 'running'),
     check ((state = 'running') = (token is not null)),
     check ((state = 'waiting') = (waits_for is not null))
 ) with (
@@ -71,20 +73,72 @@ create table rowlock.jobs (
 create index jobs_ready on rowlock.jobs (queue, priority, run_at, id) where state = 'ready';
 -- What a worker holds: rescue and reconciliation.
 create index jobs_running on rowlock.jobs (worker) where state = 'running';
+-- What a worker is asked to cancel.
+create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not null;
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
 
--- Make one part of a table that is kept by the day: created standalone, then attached, because CREATE … PARTITION OF waits
--- for readers and blocks settles.
-create function rowlock.add_partition(partitioned text, part text, first date, after date) returns void
-    language plpgsql volatile
+-- The name of a part of history or events, by its first day; refuses what is no first day of any.
+-- Parts are made and dropped by functions that have their owner's rights (`security definer`), because workers need not own
+-- our tables. So nothing is taken on trust there: names are made from a date, every other name is written out, and no
+-- search_path but this one counts: by the caller's, a function of the caller's could be found and run as the owner.
+create function rowlock.part_name(partitioned text, first date) returns text
+    language plpgsql immutable strict
+    set search_path = pg_catalog, pg_temp
     as $$
+    declare
+        days integer := case partitioned when 'history' then 1 when 'events' then 7 end;
     begin
+        -- An infinite date has no digits, and the name without them is that of the whole table.
+        if days is null or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
+            or first not between date '1970-01-01' and date '9998-12-31' then
+            raise exception 'rowlock: no part of % begins on %', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
+        return partitioned || to_char(first, '_YYYYMMDD');
+    end
+    $$;
+
+-- Make one part of a table that is kept by the day or the week: created standalone, then attached, because
+-- CREATE … PARTITION OF waits for readers and blocks settles.
+create function rowlock.make_part(partitioned text, first date) returns void
+    language plpgsql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    declare
+        part text := rowlock.part_name(partitioned, first);
+        after date := first + case partitioned when 'history' then 1 else 7 end;
+        today date := (rowlock.now() at time zone 'UTC')::date;
+    begin
+        if part is null or after <= today or first > today + 420 then
+            raise exception 'rowlock: no part of % is wanted that begins on %', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
         execute format('create table rowlock.%I (like rowlock.%I including all)', part, partitioned);
         execute format(
             'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
-            partitioned, part, first, after
+            partitioned, part, to_char(first, 'YYYY-MM-DD'), to_char(after, 'YYYY-MM-DD')
         );
+    end
+    $$;
+
+-- Drop one part of which everything has expired, for those who do not own our tables or have a pooler before them: owners
+-- detach it first, and block nobody (CONCURRENTLY, which no function can). This one waits for readers and makes others wait
+-- behind it, so it gives up soon; the next upkeep tries again.
+create function rowlock.drop_part(partitioned text, first date) returns void
+    language plpgsql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    set lock_timeout = '200ms'
+    as $$
+    declare
+        part text := rowlock.part_name(partitioned, first);
+        after date := first + case partitioned when 'history' then 1 else 7 end;
+    begin
+        if part is null or after > (rowlock.now() at time zone 'UTC')::date then
+            raise exception 'rowlock: the part of % that begins on % has not expired', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
+        execute format('drop table if exists rowlock.%I', part);
     end
     $$;
 
@@ -167,13 +221,22 @@ create table rowlock.workers (
     version     text not null,
     started_at  timestamptz not null,
     lease       timestamptz not null,           -- holds what it claimed until then
+    lasts       interval not null,              -- how long a lease is, from one renewal on
     stopping    boolean not null default false,
+    stuck       integer not null default 0,     -- attempts that timed out and go on all the same
     -- Claims that found jobs, in the last minute in which there were any: how many, their jobs, their seconds.
     claims          integer not null default 0,
     claimed         integer not null default 0,
     claim_seconds   float8 not null default 0,
     claim_slowest   float8 not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
+
+-- Workers that hold the advisory lock of their id: whoever is here and does not hold it was killed, or lost its connection.
+-- Unlogged: a crash of the server drops every session's lock, and with them these rows, so that nobody looks dead by it.
+create unlogged table rowlock.present (
+    worker      uuid primary key,
+    server      timestamptz not null            -- when the server that has the lock was started: it goes with that server
+);
 
 -- What a worker did in a minute, by queue and task: rates and durations are read from here, kept for a day.
 -- Rows are written a few times while their minute lasts, each time whole, so that a repeated write counts nothing twice.
@@ -264,6 +327,61 @@ create function rowlock.enqueue(
     end
     $$;
 
+-- Cancel from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
+-- Answers 'cancelled': it never runs, retries or succeeds again; or 'too late': its outcome stands. There is no third case:
+-- its row is locked by a statement before the one that decides, which therefore sees what became of it.
+create function rowlock.cancel(id uuid, by text default session_user, why text default null) returns text
+    language plpgsql volatile
+    as $$
+    #variable_conflict use_variable
+    declare
+        live rowlock.jobs;
+        ended_as text;
+    begin
+        loop
+            select * into live from rowlock.jobs as job where job.id = cancel.id for update;
+            exit when found;
+            select past.state into ended_as from rowlock.history as past where past.id = cancel.id;
+            if found then
+                return case when ended_as = 'cancelled' then 'cancelled' else 'too late' end;
+            end if;
+            perform from rowlock.jobs as job where job.id = cancel.id;  -- an operator may have just put it back
+            if not found then
+                raise exception 'rowlock.cancel: there is no job %', id using errcode = 'no_data_found';
+            end if;
+        end loop;
+        if live.cancel_at is not null then
+            return 'cancelled';
+        end if;
+        insert into rowlock.events (kind, job, actor, details)
+        values ('cancelled', id, by, json_strip_nulls(json_build_object(
+            'task', live.task, 'queue', live.queue, 'why', why, 'state', live.state, 'waits_for', live.waits_for,
+            'run_at', live.run_at, 'worker', case when live.state = 'running' then live.worker end
+        )));
+        if live.state = 'running' then
+            update rowlock.jobs as job set cancel_at = rowlock.now() where job.id = cancel.id;
+            perform pg_notify('rowlock:' || live.worker, 'cancel');
+            return 'cancelled';
+        end if;
+        delete from rowlock.jobs as job where job.id = cancel.id;
+        delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        insert into rowlock.history (
+            id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+            expires_on, worker, args, key, tags, reason, errors, progress
+        )
+        values (
+            live.id, live.queue, live.task, 'cancelled', live.priority, live.failures, live.crashes, live.claims,
+            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(),
+            ((rowlock.now() + coalesce(
+                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
+            )) at time zone 'UTC')::date,
+            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress
+        );
+        perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
+        return 'cancelled';
+    end
+    $$;
+
 -- What operators did, and what upkeep did that they will ask about. Kept by day like history.
 create table rowlock.events (
     id          uuid not null default rowlock.uuid7(),
@@ -278,3 +396,29 @@ create index events_job on rowlock.events (job) where job is not null;
 create index events_at on rowlock.events (at, id);
 -- To count: an operator's verb may write a million events in between.
 create index events_rescue on rowlock.events (at) where kind in ('rescued', 'poisoned');
+
+-- Take back what a resent enqueue inserted anew of jobs that have ended meanwhile; their keys are free.
+-- With the owner's rights, because who may enqueue may not delete. It can be used for nothing else: no job but these is both
+-- live and in history.
+create function rowlock.take_back(ids uuid[]) returns void
+    language sql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    with ended as materialized (
+        select past.id from rowlock.history as past where past.id = any(ids)
+    ),
+    gone as (
+        delete from rowlock.jobs as job
+        where job.id = any(array(select ended.id from ended)) and job.state = 'ready' and job.claims = 0
+        returning job.id, job.key
+    )
+    delete from rowlock.keys as held
+    where held.key = any(array(select gone.key from gone where gone.key is not null))
+        and held.job = any(array(select gone.id from gone))
+    $$;
+
+-- Everybody may call a new function, unless told otherwise before it is committed.
+revoke execute on function
+    rowlock.now, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
+    rowlock.add_error, rowlock.enqueue, rowlock.cancel, rowlock.take_back
+from public;

@@ -65,9 +65,11 @@ create table rowlock.jobs (
     reason text,
     errors json[],
     progress json,
+    cancel_at timestamp with time zone,
     constraint jobs_attempts_check CHECK ((attempts > 0)),
-    constraint jobs_check CHECK (((state = 'running'::text) = (token IS NOT NULL))),
-    constraint jobs_check1 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
+    constraint jobs_check CHECK (((cancel_at IS NULL) OR (state = 'running'::text))),
+    constraint jobs_check1 CHECK (((state = 'running'::text) = (token IS NOT NULL))),
+    constraint jobs_check2 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
     constraint jobs_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint jobs_pkey PRIMARY KEY (id),
     constraint jobs_priority_check CHECK (((priority >= '-4'::integer) AND (priority <= 4))),
@@ -76,6 +78,7 @@ create table rowlock.jobs (
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
+CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE (cancel_at IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
@@ -130,6 +133,12 @@ create table rowlock.pauses (
     constraint pauses_pkey PRIMARY KEY (kind, name)
 );
 
+create unlogged table rowlock.present (
+    worker uuid not null,
+    server timestamp with time zone not null,
+    constraint present_pkey PRIMARY KEY (worker)
+);
+
 create table rowlock.queues (
     name text not null,
     keep_succeeded interval,
@@ -159,7 +168,9 @@ create table rowlock.workers (
     version text not null,
     started_at timestamp with time zone not null,
     lease timestamp with time zone not null,
+    lasts interval not null,
     stopping boolean not null default false,
+    stuck integer not null default 0,
     claims integer not null default 0,
     claimed integer not null default 0,
     claim_seconds double precision not null default 0,
@@ -173,16 +184,56 @@ CREATE OR REPLACE FUNCTION rowlock.add_error(errors json[], failure text, attemp
  STABLE PARALLEL SAFE
 RETURN CASE WHEN (failure IS NULL) THEN errors ELSE ((errors || (((failure)::jsonb || jsonb_build_object('attempt', attempt, 'worker', worker, 'started_at', started_at, 'ended_at', rowlock.now())))::json))[GREATEST(1, (COALESCE(cardinality(errors), 0) - 8)):] END;
 
-CREATE OR REPLACE FUNCTION rowlock.add_partition(partitioned text, part text, first date, after date)
- RETURNS void
+CREATE OR REPLACE FUNCTION rowlock.cancel(id uuid, by text DEFAULT SESSION_USER, why text DEFAULT NULL::text)
+ RETURNS text
  LANGUAGE plpgsql
 AS $function$
+    #variable_conflict use_variable
+    declare
+        live rowlock.jobs;
+        ended_as text;
     begin
-        execute format('create table rowlock.%I (like rowlock.%I including all)', part, partitioned);
-        execute format(
-            'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
-            partitioned, part, first, after
+        loop
+            select * into live from rowlock.jobs as job where job.id = cancel.id for update;
+            exit when found;
+            select past.state into ended_as from rowlock.history as past where past.id = cancel.id;
+            if found then
+                return case when ended_as = 'cancelled' then 'cancelled' else 'too late' end;
+            end if;
+            perform from rowlock.jobs as job where job.id = cancel.id;  -- an operator may have just put it back
+            if not found then
+                raise exception 'rowlock.cancel: there is no job %', id using errcode = 'no_data_found';
+            end if;
+        end loop;
+        if live.cancel_at is not null then
+            return 'cancelled';
+        end if;
+        insert into rowlock.events (kind, job, actor, details)
+        values ('cancelled', id, by, json_strip_nulls(json_build_object(
+            'task', live.task, 'queue', live.queue, 'why', why, 'state', live.state, 'waits_for', live.waits_for,
+            'run_at', live.run_at, 'worker', case when live.state = 'running' then live.worker end
+        )));
+        if live.state = 'running' then
+            update rowlock.jobs as job set cancel_at = rowlock.now() where job.id = cancel.id;
+            perform pg_notify('rowlock:' || live.worker, 'cancel');
+            return 'cancelled';
+        end if;
+        delete from rowlock.jobs as job where job.id = cancel.id;
+        delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        insert into rowlock.history (
+            id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+            expires_on, worker, args, key, tags, reason, errors, progress
+        )
+        values (
+            live.id, live.queue, live.task, 'cancelled', live.priority, live.failures, live.crashes, live.claims,
+            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(),
+            ((rowlock.now() + coalesce(
+                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
+            )) at time zone 'UTC')::date,
+            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress
         );
+        perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
+        return 'cancelled';
     end
     $function$;
 
@@ -191,6 +242,25 @@ CREATE OR REPLACE FUNCTION rowlock.channel(queue text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ('rowlock:'::text || md5(('rowlock.'::text || queue)));
+
+CREATE OR REPLACE FUNCTION rowlock.drop_part(partitioned text, first date)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET lock_timeout TO '200ms'
+AS $function$
+    declare
+        part text := rowlock.part_name(partitioned, first);
+        after date := first + case partitioned when 'history' then 1 else 7 end;
+    begin
+        if part is null or after > (rowlock.now() at time zone 'UTC')::date then
+            raise exception 'rowlock: the part of % that begins on % has not expired', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
+        execute format('drop table if exists rowlock.%I', part);
+    end
+    $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT 10, expires interval DEFAULT NULL::interval)
  RETURNS uuid
@@ -240,11 +310,72 @@ AS $function$
     end
     $function$;
 
+CREATE OR REPLACE FUNCTION rowlock.make_part(partitioned text, first date)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    declare
+        part text := rowlock.part_name(partitioned, first);
+        after date := first + case partitioned when 'history' then 1 else 7 end;
+        today date := (rowlock.now() at time zone 'UTC')::date;
+    begin
+        if part is null or after <= today or first > today + 420 then
+            raise exception 'rowlock: no part of % is wanted that begins on %', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
+        execute format('create table rowlock.%I (like rowlock.%I including all)', part, partitioned);
+        execute format(
+            'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
+            partitioned, part, to_char(first, 'YYYY-MM-DD'), to_char(after, 'YYYY-MM-DD')
+        );
+    end
+    $function$;
+
 CREATE OR REPLACE FUNCTION rowlock.now()
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN statement_timestamp();
+
+CREATE OR REPLACE FUNCTION rowlock.part_name(partitioned text, first date)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE STRICT
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    declare
+        days integer := case partitioned when 'history' then 1 when 'events' then 7 end;
+    begin
+        -- An infinite date has no digits, and the name without them is that of the whole table.
+        if days is null or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
+            or first not between date '1970-01-01' and date '9998-12-31' then
+            raise exception 'rowlock: no part of % begins on %', partitioned, first
+                using errcode = 'invalid_parameter_value';
+        end if;
+        return partitioned || to_char(first, '_YYYYMMDD');
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.take_back(ids uuid[])
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    with ended as materialized (
+        select past.id from rowlock.history as past where past.id = any(ids)
+    ),
+    gone as (
+        delete from rowlock.jobs as job
+        where job.id = any(array(select ended.id from ended)) and job.state = 'ready' and job.claims = 0
+        returning job.id, job.key
+    )
+    delete from rowlock.keys as held
+    where held.key = any(array(select gone.key from gone where gone.key is not null))
+        and held.job = any(array(select gone.id from gone))
+    $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.token()
  RETURNS uuid

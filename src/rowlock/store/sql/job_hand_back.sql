@@ -1,9 +1,13 @@
 -- Give back the jobs that this worker holds without knowing of them, at once and at no cost: all of them when it stops; after
--- a broken connection, those whose claim was committed but never answered.
+-- a broken connection, those whose claim was committed but never answered. :known are the tokens it knows of.
+-- One that is being cancelled may not become ready again, and is left to whoever settles or rescues it.
 with mine as materialized (
     select id, queue
     from rowlock.jobs
-    where state = 'running' and worker = :worker::uuid and id <> all(array(select unnest(:known::uuid[])))
+    where state = 'running'
+        and worker = :worker::uuid
+        and token <> all(array(select unnest(:known::uuid[])))
+        and cancel_at is null
     order by id
     for update skip locked
 ),

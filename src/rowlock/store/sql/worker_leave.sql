@@ -1,5 +1,8 @@
 -- Take this worker off the books.
 with unparked as (
     delete from rowlock.parked where worker = :worker::uuid
+),
+absent as (
+    delete from rowlock.present where worker = :worker::uuid
 )
 delete from rowlock.workers where id = :worker::uuid;

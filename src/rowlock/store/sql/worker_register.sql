@@ -1,7 +1,9 @@
 -- Enter this worker process, under a lease; each start is a new incarnation with a new id. Answers the database's time.
-insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease)
+-- Said twice, because its answer was lost, it enters once, and the lease is as fresh as if it had been said once.
+insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
 values (
     :worker::uuid, :host, :pid::integer, :queues::text[], :slots::integer, :tasks::text[], :version,
-    rowlock.now(), rowlock.now() + :lease::interval
+    rowlock.now(), rowlock.now() + :lease::interval, :lease::interval
 )
-returning extract(epoch from started_at)::float8;
+on conflict (id) do update set lease = rowlock.now() + excluded.lasts
+returning extract(epoch from rowlock.now())::float8;

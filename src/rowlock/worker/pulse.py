@@ -1,0 +1,57 @@
+"""Pulse: whether the event loop still turns, looked at from another thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+log = logging.getLogger("rowlock.worker")
+
+# A loop that has not turned for so many seconds is blocked; it is asked about this often.
+_BLOCKED_AFTER = 1.0
+ASK_EVERY = 0.5
+
+
+class Pulse:
+    """Asks the loop for a sign of life now and then; says once that it is blocked, by whom, and once that it is not."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, blame: Callable[[asyncio.Task[Any]], str | None]) -> None:
+        self._loop = loop
+        self._blame = blame
+        self._asked = time.monotonic()
+        self._answered: float | None = self._asked
+        self._is_blocked = False
+
+    def feel(self) -> None:
+        """Look, and ask again; to be called about every ASK_EVERY seconds."""
+        now = time.monotonic()
+        if self._answered is None:
+            if not self._is_blocked and now - self._asked > _BLOCKED_AFTER:
+                self._is_blocked = True
+                self._warn(now - self._asked)
+            return
+        self._is_blocked = False
+        if now - self._asked >= ASK_EVERY:
+            self._asked, self._answered = now, None
+            with suppress(RuntimeError):  # the loop is closed: its worker has left us behind
+                self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        """On the loop."""
+        self._answered = time.monotonic()
+        if self._is_blocked:
+            log.warning("the event loop goes on; it was blocked for %.1f s", self._answered - self._asked)
+
+    def _warn(self, seconds: float) -> None:
+        task = asyncio.current_task(self._loop)
+        culprit = None if task is None else self._blame(task)
+        log.warning(
+            "the event loop has been blocked for %.1f s by %s: nothing else of this worker runs meanwhile, though its "
+            "lease is kept; what blocks belongs into a sync task, or into asyncio.to_thread",
+            seconds,
+            culprit or "something that is no job of ours",
+        )

@@ -1,0 +1,114 @@
+"""Rescue: jobs of workers that died are taken back, by any worker that looks.
+
+A worker is dead when its lease has run out. One that was killed is found sooner: its session is gone, and with it the
+lock that shows that it lives.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rowlock.db.link import Refused
+from rowlock.db.partitions import make_partitions
+from rowlock.db.steady import Steady
+from rowlock.model.row import Orphan, Rescued
+from rowlock.model.spec import Keep
+from rowlock.store import jobs, workers
+
+log = logging.getLogger("rowlock.upkeep")
+
+MOST_CRASHES = 3
+# What one sweep takes back at most. It shares its thread with the lease; and when a clock jumps, all leases run out.
+_BATCH = 500
+_BATCHES = 4
+
+
+class Rescuer:
+    """Looks for dead workers and rescues their jobs; remembers whom it suspects, and which jobs cannot be rescued."""
+
+    def __init__(self, *, worker: str, actor: str, keep: Keep, longest: timedelta, patience: timedelta) -> None:
+        """For so long as `patience` others may come back, as this worker has."""
+        self._worker = worker
+        self._actor = actor
+        self._keep = keep
+        self._longest = longest
+        self._starts = time.monotonic() + patience.total_seconds()
+        self._suspects: Sequence[str] = ()
+        self._left: set[str] = set()
+
+    def look(self, connection: Steady) -> None:
+        """One cheap look, which finds nothing most of the time."""
+        if time.monotonic() < self._starts:
+            return
+        [found] = connection.run(workers.look(worker=self._worker, suspected=self._suspects))
+        self._suspects = found.suspects
+        for name in found.cut:
+            log.warning("worker %s has lost its connection and has not come back: it is taken for dead", name)
+        if found.dead or found.cut:
+            self.sweep(connection, lost=False)
+
+    def sweep(self, connection: Steady, *, lost: bool) -> None:
+        """Take jobs back from dead workers, then remove those workers; `lost` also from workers that nobody knows."""
+        for _ in range(_BATCHES):
+            if self._sweep_batch(connection, lost=lost) < _BATCH:
+                return
+
+    def _sweep_batch(self, connection: Steady, *, lost: bool) -> int:
+        """One sweeper at a time: the lock is an earlier statement of its transaction, so it sees what others did."""
+        orphans: Sequence[Orphan] = ()
+        try:
+            with connection.sweep("rescue") as free:
+                if not free:
+                    return 0
+                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=self._left))
+                rescued = self._take(connection, orphans)
+                if len(orphans) < _BATCH:
+                    connection.run(workers.bury())
+        except Refused as error:
+            self._take_apart(connection, orphans, error)
+        else:
+            _report(rescued)
+        return len(orphans)
+
+    def _take(self, connection: Steady, orphans: Sequence[Orphan]) -> list[Rescued]:
+        if not orphans:
+            return []
+        return connection.run(jobs.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor))
+
+    def _take_apart(self, connection: Steady, orphans: Sequence[Orphan], error: Refused) -> None:
+        """PostgreSQL refuses a batch: it is halved until the bad job stands alone, and that one is left where it is."""
+        if error.lacks_partition:
+            make_partitions(connection.open(), connection.schema, longest=self._longest)
+            return  # the next sweep finds them again
+        if len(orphans) == 1:
+            log.error("job %s cannot be rescued: PostgreSQL refuses it (%s)", orphans[0].id, error)
+            self._left.add(orphans[0].token)
+            return
+        middle = len(orphans) // 2
+        for half in (orphans[:middle], orphans[middle:]):
+            try:
+                with connection.sweep("rescue") as free:
+                    rescued = self._take(connection, half) if free else []
+            except Refused as refused:
+                self._take_apart(connection, half, refused)
+            else:
+                _report(rescued)
+
+
+_BECOMES = {"ready": "rescued", "failed": "failed as poison:", "cancelled": "cancelled, as somebody had asked:"}
+
+
+def _report(rescued: Sequence[Rescued]) -> None:
+    for job in rescued:
+        log.warning(
+            "%s %s %s from worker %s (%s), crash %d",
+            _BECOMES[job.becomes],
+            job.task,
+            job.id,
+            job.owner,
+            job.worker,
+            job.crashes,
+        )

@@ -1,0 +1,165 @@
+"""Who is alive and who is dead: presence, suspicion, leases that are cut, clamped or renewed too late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowlock.db.session import connect, run
+from rowlock.model.row import Orphan
+from rowlock.model.spec import Keep
+from rowlock.store import jobs, workers
+from rowlock.store.query import Query
+from rowlock.store.workers import Look
+from tests.engine import SCHEMA, Engine
+from tests.waiting import until
+from tests.worker.working import Db, one
+
+LEASE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def sweeper(url: str) -> Iterator[Engine]:
+    engine = Engine(url)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def worker(url: str) -> Iterator[Engine]:
+    engine = Engine(url, lease=LEASE)
+    assert engine.run(workers.enter(worker=engine.worker)) == [True]
+    yield engine
+    engine.close()
+
+
+def look(sweeper: Engine, *suspected: str) -> Look:
+    [found] = sweeper.run(workers.look(worker=sweeper.worker, suspected=suspected))
+    return found
+
+
+def vanish(worker: Engine, db: Db) -> None:
+    """As kill -9 does: no word to the server."""
+    pid = worker.connection.info.backend_pid
+    worker.connection.pgconn.finish()
+    until(lambda: one(db, "select count(*) = 0 from pg_stat_activity where pid = %s", pid))
+
+
+def test_a_worker_that_holds_its_lock_is_no_suspect(sweeper: Engine, worker: Engine) -> None:
+    assert worker.worker
+
+    found = look(sweeper)
+
+    assert found == Look(dead=False, suspects=[], cut=[])
+
+
+def test_a_worker_whose_session_is_gone_is_suspected_first_and_then_loses_its_lease(
+    sweeper: Engine, worker: Engine, db: Db
+) -> None:
+    vanish(worker, db)
+
+    first = look(sweeper)
+    second = look(sweeper, *first.suspects)
+    third = look(sweeper, *second.suspects)
+
+    assert first == Look(dead=False, suspects=[worker.worker], cut=[])
+    assert second == Look(dead=False, suspects=[worker.worker], cut=["test:1"])
+    assert third == Look(dead=True, suspects=[], cut=[])
+
+
+def test_a_worker_that_has_come_back_between_two_looks_keeps_its_lease(
+    sweeper: Engine, worker: Engine, db: Db, url: str
+) -> None:
+    vanish(worker, db)
+    suspects = look(sweeper).suspects
+
+    with connect(url, name="rowlock test") as back:
+        run(back.cursor(), workers.enter(worker=worker.worker), SCHEMA)
+        found = look(sweeper, *suspects)
+
+    assert suspects == [worker.worker]
+    assert found == Look(dead=False, suspects=[], cut=[])
+
+
+def test_a_row_from_before_the_server_was_started_makes_nobody_a_suspect(
+    sweeper: Engine, worker: Engine, db: Db
+) -> None:
+    """A clean restart keeps the row and drops the lock; its worker is about to come back."""
+    vanish(worker, db)
+    db.execute("update rowlock.present set server = server - interval '1 day'")
+
+    found = look(sweeper, worker.worker)
+
+    assert found == Look(dead=False, suspects=[], cut=[])
+
+
+def test_a_crash_of_the_server_leaves_nobody_to_suspect(db: Db) -> None:
+    kind = one(db, "select relpersistence::text from pg_class where oid = 'rowlock.present'::regclass")
+
+    assert kind == "u", "a crash drops every session's locks: it must empty this table, too"
+
+
+def test_a_session_that_cannot_have_the_lock_does_not_show_its_worker_as_present(worker: Engine, url: str) -> None:
+    """An earlier session of the same worker may live on in the server for a while: cut off, but not yet ended."""
+    with connect(url, name="rowlock test") as second:
+        held = run(second.cursor(), workers.enter(worker=worker.worker), SCHEMA)
+        shown = second.execute("select count(*) from rowlock.present").fetchone()
+
+    assert held == [False]
+    assert shown == (0,)
+
+
+def test_a_lease_in_the_far_future_is_cut_to_its_length(sweeper: Engine, worker: Engine, db: Db) -> None:
+    """The database's clock was set back by an hour."""
+    db.execute("update rowlock.workers set lease = lease + interval '1 hour' where id = %s", [worker.worker])
+
+    look(sweeper)
+
+    left = "select lease - rowlock.now() between interval '0' and lasts from rowlock.workers where id = %s"
+    assert one(db, left, worker.worker)
+
+
+def test_a_lease_that_was_taken_for_over_cannot_be_renewed_any_more(sweeper: Engine, worker: Engine, db: Db) -> None:
+    """A renewal may be sent in time and then wait for the rescue to commit: by its own clock the lease still holds."""
+    [job] = worker.enqueue()
+    [row] = worker.claim()
+    assert row.id == job
+    answers: list[Any] = []
+    db.execute("update rowlock.workers set lease = rowlock.now() + interval '1 s' where id = %s", [worker.worker])
+
+    with sweeper.connection.transaction():
+        sweeper.connection.execute("select from rowlock.workers where id = %s for update", [worker.worker])
+        renewing = threading.Thread(target=lambda: answers.append(worker.run(workers.renew(worker=worker.worker))))
+        renewing.start()
+        until(lambda: one(db, "select exists (select from pg_locks where not granted)"))
+        until(lambda: one(db, "select lease < rowlock.now() from rowlock.workers where id = %s", worker.worker))
+        rescued = rescue(sweeper, row.id, row.token)
+    renewing.join()
+
+    assert [job.becomes for job in rescued] == ["ready"]
+    assert answers == [[]]
+
+
+def test_a_worker_that_is_just_being_renewed_is_left_alone(sweeper: Engine, worker: Engine, db: Db, url: str) -> None:
+    worker.enqueue()
+    [row] = worker.claim()
+    db.execute("update rowlock.workers set lease = rowlock.now() - interval '1 s' where id = %s", [worker.worker])
+
+    with psycopg.connect(url) as renewing:
+        renewing.execute("select from rowlock.workers where id = %s for update", [worker.worker])
+        while_renewed = rescue(sweeper, row.id, row.token)
+        renewing.rollback()
+    afterwards = rescue(sweeper, row.id, row.token)
+
+    assert while_renewed == []
+    assert [job.owner for job in afterwards] == ["test:1"]
+
+
+def rescue(sweeper: Engine, job_id: str, token: str) -> list[Any]:
+    query: Query[Any] = jobs.rescue([Orphan(job_id, token)], crashes=3, keep=Keep(), actor="test")
+    return sweeper.run(query)

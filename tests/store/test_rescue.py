@@ -1,0 +1,183 @@
+"""Rescue and its mercy: what is taken back, what is left, and what is pardoned; one statement at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from rowlock.model.outcome import Succeeded
+from rowlock.model.row import Claimed, Orphan, Rescued
+from rowlock.model.spec import Keep
+from rowlock.store import jobs, workers
+from tests.engine import Engine
+from tests.worker.working import Db, one
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def dead(url: str) -> Iterator[Engine]:
+    engine = Engine(url)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def other(url: str) -> Iterator[Engine]:
+    engine = Engine(url)
+    yield engine
+    engine.close()
+
+
+def die(engine: Engine, db: Db) -> None:
+    db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [engine.worker])
+
+
+def rescue(engine: Engine, *rows: Claimed) -> list[Rescued]:
+    orphans = [Orphan(row.id, row.token) for row in rows]
+    return engine.run(jobs.rescue(orphans, crashes=3, keep=Keep(), actor="test"))
+
+
+def test_orphans_are_the_jobs_of_workers_without_a_fresh_lease(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(3)
+    orphaned = dead.claim(2)
+    other.claim(1)
+    die(dead, db)
+
+    found = other.run(jobs.orphans(limit=10, lost=False))
+    fewer = other.run(jobs.orphans(limit=1, lost=False))
+    without = other.run(jobs.orphans(limit=10, lost=False, without=[found[0].token]))
+
+    assert found == sorted(Orphan(row.id, row.token) for row in orphaned)
+    assert fewer == found[:1]
+    assert without == found[1:]
+
+
+def test_jobs_of_a_worker_that_is_not_on_the_books_are_found_when_asked_for(dead: Engine, other: Engine) -> None:
+    dead.enqueue()
+    [row] = dead.claim()
+    dead.run(workers.leave(worker=dead.worker))
+
+    assert other.run(jobs.orphans(limit=10, lost=False)) == []
+    assert other.run(jobs.orphans(limit=10, lost=True)) == [Orphan(row.id, row.token)]
+    assert [job.owner for job in rescue(other, row)] == ["unknown"]
+
+
+def test_a_job_that_was_settled_or_claimed_anew_meanwhile_is_not_rescued(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(2)
+    settled, taken = dead.claim()
+    die(dead, db)
+
+    dead.settle(settled, outcome=Succeeded(None))
+    db.execute("update rowlock.jobs set state = 'ready', token = null where id = %s", [taken.id])
+    [again] = other.claim()
+    die(other, db)  # it is an orphan again, but not of the attempt that was found
+    rescued = rescue(other, settled, taken)
+
+    assert again.id == taken.id
+    assert rescued == []
+    assert db.execute("select state, crashes from rowlock.jobs").fetchall() == [("running", 0)]
+
+
+def test_a_worker_that_has_a_fresh_lease_loses_nothing(dead: Engine, other: Engine) -> None:
+    dead.enqueue()
+    [row] = dead.claim()
+
+    assert rescue(other, row) == []
+
+
+def test_a_job_that_is_being_cancelled_ends_as_cancelled_and_frees_its_key(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue()
+    db.execute("update rowlock.jobs set key = 'k'")
+    db.execute("insert into rowlock.keys (key, task, job) select 'k', task, id from rowlock.jobs")
+    [row] = dead.claim()
+    db.execute("update rowlock.jobs set cancel_at = rowlock.now()")
+    die(dead, db)
+
+    [rescued] = rescue(other, row)
+
+    assert rescued.becomes == "cancelled"
+    assert db.execute("select state, reason, crashes from rowlock.history").fetchall() == [("cancelled", "asked", 1)]
+    assert one(db, "select count(*) from rowlock.jobs") == 0
+    assert one(db, "select count(*) from rowlock.keys") == 0
+
+
+def test_every_job_of_a_batch_keeps_its_own_errors(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(2)
+    first, second = sorted(dead.claim())
+    db.execute('update rowlock.jobs set errors = array[\'{"type": "Mine"}\'::json] where id = %s', [first.id])
+    die(dead, db)
+
+    rescue(other, first, second)
+
+    errors = "select array(select error ->> 'type' from unnest(errors) as error) from rowlock.jobs order by id"
+    assert db.execute(errors.encode()).fetchall() == [(["Mine", "WorkerLost"],), (["WorkerLost"],)]
+
+
+def test_an_operators_retention_holds_for_poison_too(dead: Engine, other: Engine, db: Db) -> None:
+    db.execute("insert into rowlock.queues (name, keep_failed) values ('default', '3 days')")
+    dead.enqueue()
+    [row] = dead.claim()
+    db.execute("update rowlock.jobs set crashes = 2")
+    die(dead, db)
+
+    rescue(other, row)
+
+    kept = "select reason, expires_on - (ended_at at time zone 'UTC')::date from rowlock.history"
+    assert db.execute(kept.encode()).fetchall() == [("poison", 3)]
+
+
+def test_a_worker_that_comes_back_takes_back_the_crash_of_its_jobs_once(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(2)
+    mine, others = dead.claim()
+    die(dead, db)
+    rescue(other, mine, others)
+    db.execute("update rowlock.jobs set crashes = 2 where id = %s", [mine.id])  # another worker died of it before
+
+    first = dead.run(jobs.pardon(worker=dead.worker, since=DAY))
+    second = dead.run(jobs.pardon(worker=dead.worker, since=DAY))
+
+    assert sorted(first) == sorted([mine.id, others.id])
+    assert second == []
+    assert dict(db.execute("select id::text, crashes from rowlock.jobs").fetchall()) == {mine.id: 1, others.id: 0}
+    assert one(db, "select errors[1] ->> 'type' from rowlock.jobs limit 1") == "WorkerCutOff"
+
+
+def test_a_crash_under_another_worker_is_not_pardoned(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue()
+    [row] = dead.claim()
+    die(dead, db)
+    rescue(other, row)
+
+    assert other.run(jobs.pardon(worker=other.worker, since=DAY)) == []
+    assert one(db, "select crashes from rowlock.jobs") == 1
+
+
+def test_a_worker_gives_back_what_it_does_not_know_of_by_token(dead: Engine, db: Db) -> None:
+    dead.enqueue(3)
+    known, unknown, cancelled = sorted(dead.claim())
+    db.execute("update rowlock.jobs set cancel_at = rowlock.now() where id = %s", [cancelled.id])
+
+    returned = dead.run(jobs.hand_back(worker=dead.worker, known=[known.token]))
+
+    assert returned == [unknown.id]
+    states = db.execute("select state from rowlock.jobs order by id").fetchall()
+    assert states == [("running",), ("ready",), ("running",)]
+
+
+def test_claims_that_nobody_was_told_of_are_disowned_at_no_cost(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(2)
+    [told] = dead.claim(1)
+    [never_told] = dead.claim(1)
+
+    stolen = other.run(jobs.disown([never_told.token], worker=other.worker))
+    returned = dead.run(jobs.disown([never_told.token], worker=dead.worker))
+
+    assert stolen == []
+    assert returned == [never_told.id]
+    assert db.execute("select failures, crashes, token from rowlock.jobs where state = 'ready'").fetchall() == [
+        (0, 0, None)
+    ]
+    assert one(db, "select id::text from rowlock.jobs where state = 'running'") == told.id
