@@ -17,10 +17,11 @@
     ├── NoResult             the job has ended and left no result
     └── ResultTimeout        the job has not ended within the time given (also a TimeoutError)
 
-    Interruption (BaseException)   raised by a handler to end its attempt in another way than return or error
+    Interruption (BaseException)   raised in a handler to end its attempt in another way than return or error
     ├── Snooze               run again later; no attempt is spent
     ├── RetryAfter           run again later; an attempt is spent
-    └── Cancel               end the job as cancelled
+    ├── Cancel               end the job as cancelled
+    └── LeaseLost            raised by current_job()'s verbs: this attempt does not own its job any more
 
 Interruptions derive from BaseException so that a handler's own ``except Exception`` cannot swallow them.
 """
@@ -166,7 +167,7 @@ class ResultTimeout(RowlockError, TimeoutError):
 
 
 class Interruption(BaseException):
-    """What a handler raises to end its attempt in another way than return or error."""
+    """What is raised in a handler to end its attempt in another way than return or error."""
 
 
 class Snooze(Interruption):
@@ -192,6 +193,17 @@ class Cancel(Interruption):
     def __init__(self, reason: str = "cancelled by its handler") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class LeaseLost(Interruption):
+    """This attempt does not own its job any more: the job is, or will be, somebody else's. Stop, and change nothing."""
+
+    def __init__(self, job: UUID, message: str) -> None:
+        super().__init__(job, message)
+        self.job = job
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 def _checked(delay: timedelta) -> timedelta:

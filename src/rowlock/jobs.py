@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
+from rowlock.actor import check_actor, check_why
 from rowlock.db.borrowed import in_transaction
 from rowlock.db.waiting import WaitingRoom
 from rowlock.errors import (
@@ -26,17 +27,20 @@ from rowlock.errors import (
 from rowlock.model.handler import Handler
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Ending
-from rowlock.store import jobs as job_store
-from rowlock.store import waiters
+from rowlock.model.spec import Keep
+from rowlock.store import outline, verbs, waiters
 from rowlock.store.query import Conversation, alone
+from rowlock.store.schema import make_partitions
 
 R_co = TypeVar("R_co", covariant=True)
+
+_AS_USUAL = Keep()
 
 
 class Job(Generic[R_co]):
     """A job that was enqueued. `created` is False when its key already belonged to a live job, which this then is."""
 
-    __slots__ = ("_borrowed", "_handler", "_id", "_room", "created", "queue", "task")
+    __slots__ = ("_borrowed", "_handler", "_id", "_keep", "_room", "created", "queue", "task")
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Job(Generic[R_co]):
         created: bool = True,
         room: WaitingRoom,
         handler: Handler,
+        keep: Keep = _AS_USUAL,
         borrowed: Callable[[], object | None] | None = None,
     ) -> None:
         self._id = job_id
@@ -55,6 +60,7 @@ class Job(Generic[R_co]):
         self.created = created
         self._room = room
         self._handler = handler
+        self._keep = keep
         self._borrowed = borrowed  # the caller's connection, by which it was enqueued, if that is still there
 
     @property
@@ -109,6 +115,39 @@ class Job(Generic[R_co]):
     async def arecord(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
         return await self._room.database.aconverse(lambda _resend: show(self.id), atomic=False)
+
+    def cancel(self, *, by: str | None = None, why: str | None = None) -> bool:
+        """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
+
+        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held.
+        JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
+        """
+        refuse_in_loop("job.cancel", "await job.acancel()")
+        database, cancelling = self._room.database, self._cancelling(by, why)
+        database.converse(lambda _resend: make_partitions(longest=self._keep.longest))
+        return database.converse(cancelling)
+
+    async def acancel(self, *, by: str | None = None, why: str | None = None) -> bool:
+        """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
+
+        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held.
+        JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
+        """
+        database, cancelling = self._room.database, self._cancelling(by, why)
+        await database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
+        return await database.aconverse(cancelling)
+
+    def _cancelling(self, by: str | None, why: str | None) -> Callable[[bool], Conversation[bool]]:
+        actor, reason = check_actor(by), check_why(why)
+        keep = (self._handler.spec.keep or self._keep).cancelled
+
+        def cancelling(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as converse calls it
+            cancelled = yield from verbs.cancel_one(self._id, actor=actor, why=reason, keep=keep)
+            if cancelled is None:
+                raise not_found(self.id)
+            return cancelled
+
+        return cancelling
 
     # What a wait comes to
 
@@ -181,12 +220,15 @@ class Job(Generic[R_co]):
 
 def show(job_id: UUID) -> Conversation[JobRecord]:
     """A job as it is now; JobNotFound when it is neither live nor in history."""
-    found = yield from alone(job_store.show(str(job_id)))
+    found = yield from outline.show(job_id)
     if not found:
-        raise JobNotFound(
-            job_id, f"no job {job_id}: not committed, rolled back, deleted, or its time in history is over"
-        )
+        raise not_found(job_id)
     return found[0]
+
+
+def not_found(job_id: UUID) -> JobNotFound:
+    """The error for a job that is neither live nor in history."""
+    return JobNotFound(job_id, f"no job {job_id}: not committed, rolled back, deleted, or its time in history is over")
 
 
 def refuse_in_loop(verb: str, instead: str) -> None:

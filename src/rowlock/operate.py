@@ -7,24 +7,22 @@ what is stopped in the middle goes on from where it stood.
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 from uuid import UUID
 
+from rowlock.actor import check_actor, check_why
 from rowlock.db.database import Database
 from rowlock.errors import InvalidOption
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.answer import Done, Event, Page, Preview
 from rowlock.model.filter import Filter, check_id
-from rowlock.model.names import check_priority, check_queue, check_text, shown
+from rowlock.model.names import check_priority, check_queue, shown
 from rowlock.model.pause import Pause
 from rowlock.model.spec import Keep
 from rowlock.model.verb import VERBS, Verb, VerbName, verb_named
-from rowlock.store import scan, stats, verbs
+from rowlock.store import outline, scan, stats, verbs
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
 from rowlock.store.verbs import Act, Work
@@ -32,7 +30,6 @@ from rowlock.store.verbs import Act, Work
 __all__ = ["Done", "Event", "Jobs", "Page", "Pause", "Preview", "VerbName"]
 
 _MOST_LISTED: Final = 1_000
-_MOST_WORDS: Final = 2_000  # bytes of `by` or `why`: one event for each job carries them
 _EVERY: Final = Filter()
 
 Track = Callable[[Done], object]
@@ -131,7 +128,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """End ready and waiting jobs as cancelled; running ones are passed over."""
+        """Cancel jobs that have not ended: ready and waiting ones end at once, running ones when their attempts do.
+
+        None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
+        """
         work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
         return self._do(work, before, track)
 
@@ -144,7 +144,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """End ready and waiting jobs as cancelled; running ones are passed over."""
+        """Cancel jobs that have not ended: ready and waiting ones end at once, running ones when their attempts do.
+
+        None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
+        """
         work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
         return await self._ado(work, before, track)
 
@@ -302,7 +305,7 @@ def _prepare(keep: Keep, _resend: bool) -> Conversation[None]:  # noqa: FBT001  
 
 
 def _page(filter: Filter, limit: int, before: UUID | None, _resend: bool) -> Conversation[Page]:  # noqa: FBT001  as converse calls it
-    return scan.page(filter, limit=limit, before=before)
+    return outline.page(filter, limit=limit, before=before)
 
 
 def _preview(filter: Filter, verb: Verb, _resend: bool) -> Conversation[Preview]:  # noqa: FBT001  as converse calls it
@@ -322,28 +325,8 @@ def _checked(job_id: UUID | str | None) -> UUID | None:
     return None if job_id is None else check_id(job_id)
 
 
-# What operators say of themselves
-
-
-def check_actor(by: str | None) -> str:
-    """Who acts: the name given, else the user of this process and its host."""
-    return f"{_user()}@{socket.gethostname()}" if by is None else check_text("by", by, limit=_MOST_WORDS)
-
-
-def check_why(why: str | None) -> str | None:
-    """Why they act."""
-    return None if why is None else check_text("why", why, limit=_MOST_WORDS)
-
-
 def check_limit(limit: int) -> int:
     """How many to answer at once."""
     if type(limit) is not int or not 1 <= limit <= _MOST_LISTED:
         raise InvalidOption(f"limit={shown(limit)} is out of range; use 1 to {_MOST_LISTED:,}, and before= for more")
     return limit
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        return str(os.getuid())

@@ -18,8 +18,9 @@ SHOP = """
 import asyncio
 import logging
 import threading
+from datetime import timedelta
 
-from rowlock import Rowlock
+from rowlock import Retry, Rowlock
 
 app = Rowlock()
 
@@ -37,6 +38,11 @@ async def linger() -> None:
 @app.task
 def block() -> None:
     logging.getLogger("shop").warning("blocks its thread")
+    threading.Event().wait()
+
+
+@app.task(timeout=timedelta(milliseconds=50), retry=Retry.none())
+def hang() -> None:
     threading.Event().wait()
 
 

@@ -50,6 +50,9 @@ def test_without_a_word_everything_is_a_default(shown: Callable[..., Shown]) -> 
     assert {name: value for name, (value, _) in settings.items()} == {
         "app": None,
         "schema": "rowlock",
+        "pooler": None,
+        "listen_url": None,
+        "deadline": 30,
         "imports": [],
         "keep": {"succeeded": 86400, "failed": 30 * 86400, "cancelled": 7 * 86400},
         "queues": ["default"],
@@ -57,6 +60,8 @@ def test_without_a_word_everything_is_a_default(shown: Callable[..., Shown]) -> 
         "processes": 1,
         "threads": 32,
         "lease": 30,
+        "renew": 10,
+        "worker_deadline": 5,
         "grace": 30,
         "log_level": "info",
     }
@@ -66,11 +71,16 @@ ENVIRONMENT = {
     "ROWLOCK_APP": "configured",
     "ROWLOCK_URL": "postgresql://ada:secret@db/shop",
     "ROWLOCK_SCHEMA": "from_environment",
+    "ROWLOCK_POOLER": "yes",
+    "ROWLOCK_LISTEN_URL": "postgresql+psycopg://ada:secret@around/shop",
+    "ROWLOCK_DEADLINE": "2.5",
     "ROWLOCK_QUEUES": "mail=3,default=1",
     "ROWLOCK_SLOTS": "7",
     "ROWLOCK_PROCESSES": "3",
     "ROWLOCK_THREADS": "2",
     "ROWLOCK_LEASE": "5",
+    "ROWLOCK_RENEW": "2",
+    "ROWLOCK_WORKER_DEADLINE": "0.75",
     "ROWLOCK_GRACE": "0.5",
     "ROWLOCK_LOG_LEVEL": "debug",
 }
@@ -82,6 +92,7 @@ app = Rowlock()
 other = Rowlock(
     "postgresql://bob:secret@elsewhere/shop", schema="from_constructor", imports=["json"],
     keep=Keep(succeeded=timedelta(hours=1)),
+    pooler=False, listen_url="host=around password=secret", deadline=timedelta(seconds=4),
 )
 """
 
@@ -101,8 +112,11 @@ def test_the_environment_wins_over_the_defaults(shown: Callable[..., Shown]) -> 
     assert settings["url"] == ("postgresql://ada:***@db/shop", "$ROWLOCK_URL")
     assert settings["app"] == ("configured", "$ROWLOCK_APP")
     assert settings["schema"] == ("from_environment", "$ROWLOCK_SCHEMA")
+    assert settings["pooler"] == (True, "$ROWLOCK_POOLER")
+    assert settings["listen_url"] == ("postgresql://ada:***@around/shop", "$ROWLOCK_LISTEN_URL")
+    assert settings["deadline"] == (2.5, "$ROWLOCK_DEADLINE")
     assert settings["queues"] == ({"mail": 3, "default": 1}, "$ROWLOCK_QUEUES")
-    numbers = {"slots": 7, "processes": 3, "threads": 2, "lease": 5, "grace": 0.5}
+    numbers = {"slots": 7, "processes": 3, "threads": 2, "lease": 5, "renew": 2, "worker_deadline": 0.75, "grace": 0.5}
     for name, number in numbers.items():
         assert settings[name] == (number, f"$ROWLOCK_{name.upper()}")
     assert settings["log_level"] == ("debug", "$ROWLOCK_LOG_LEVEL")
@@ -115,6 +129,9 @@ def test_the_constructor_wins_over_the_environment(shown: Callable[..., Shown]) 
     assert settings["app"] == ("configured:other", "command line")
     assert settings["url"] == ("postgresql://bob:***@elsewhere/shop", "constructor")
     assert settings["schema"] == ("from_constructor", "constructor")
+    assert settings["pooler"] == (False, "constructor")
+    assert settings["listen_url"] == ("host=around password=***", "constructor")
+    assert settings["deadline"] == (4, "constructor")
     assert settings["imports"] == (["json"], "constructor")
     assert settings["keep"] == ({"succeeded": 3600, "failed": 30 * 86400, "cancelled": 7 * 86400}, "constructor")
 
@@ -122,16 +139,28 @@ def test_the_constructor_wins_over_the_environment(shown: Callable[..., Shown]) 
 @pytest.mark.usefixtures("environment")
 def test_the_command_line_wins_over_everything(shown: Callable[..., Shown]) -> None:
     words = "--app configured:other --url postgresql://typed/shop --schema typed --queues typed --slots 9 --processes 1"
-    more = "--threads 4 --lease 60 --grace 6 --log-level error"
+    more = "--threads 4 --lease 60 --renew 12 --deadline 3 --grace 6 --log-level error"
 
     settings = shown(*words.split(), *more.split())
 
     assert settings["url"] == ("postgresql://typed/shop", "command line")
     assert settings["schema"] == ("typed", "command line")
     assert settings["queues"] == (["typed"], "command line")
-    numbers = {"slots": 9, "processes": 1, "threads": 4, "lease": 60, "grace": 6}
+    numbers = {"slots": 9, "processes": 1, "threads": 4, "lease": 60, "renew": 12, "worker_deadline": 3, "grace": 6}
     assert {name: settings[name] for name in numbers} == {name: (n, "command line") for name, n in numbers.items()}
     assert settings["log_level"] == ("error", "command line")
+
+
+def test_another_database_on_the_command_line_is_not_reached_as_the_constructor_says_of_its_own(
+    typed: Type, shop: Shop, shown: Callable[..., Shown]
+) -> None:
+    shop.write("configured.py", CONFIGURED)
+
+    settings = shown("--app", "configured:other", "--url", "postgresql://typed/shop")
+
+    assert settings["pooler"] == (None, "default")
+    assert settings["listen_url"] == (None, "default")
+    assert settings["deadline"] == (4, "constructor")
 
 
 def test_an_embedded_server_is_shown_and_not_started(shop: Shop, shown: Callable[..., Shown]) -> None:
@@ -169,6 +198,7 @@ WRONG = [
     ("threads", "-1", "-1 is out of range"),
     ("lease", "0.5", "is out of range; give 1 seconds to a year"),
     ("lease", "nan", "is out of range"),
+    ("renew", "0", "is out of range; give 0.05 seconds to a year"),
     ("grace", "soon", "'soon' is no number; give seconds"),
     ("grace", "1e300", "is out of range"),
 ]
@@ -210,6 +240,43 @@ def test_what_is_given_in_python_is_refused_by_its_name(options: dict[str, Any],
         Rowlock("postgresql:///none").worker(**options)
 
     assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"pooler": 1}, "pooler=1 must be True, False or None, not int"),
+        ({"listen_url": 5}, "listen_url=5 must be an address, not int"),
+        ({"listen_url": "mysql://db"}, "listen_url='mysql://db' cannot be listened on: it is a mysql address"),
+        ({"listen_url": "embedded:here"}, "listen_url='embedded:here' is an embedded server"),
+        ({"deadline": 5}, "deadline=5 must be a timedelta"),
+        ({"deadline": timedelta(0)}, "deadline=0:00:00 is out of range; give 0.1 seconds to a year"),
+    ],
+)
+def test_what_an_app_is_given_is_refused_by_its_name(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidOption) as refused:
+        Rowlock("postgresql:///none", **options)
+
+    assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("ROWLOCK_POOLER", "maybe", "$ROWLOCK_POOLER='maybe' is neither yes nor no; give 1 or 0"),
+        ("ROWLOCK_LISTEN_URL", "around", "$ROWLOCK_LISTEN_URL='around' cannot be listened on"),
+        ("ROWLOCK_DEADLINE", "0", "$ROWLOCK_DEADLINE=0:00:00 is out of range"),
+    ],
+)
+def test_how_the_database_is_reached_is_refused_naming_its_variable(
+    typed: Type, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    said = typed("config")
+
+    assert said.is_one_sentence
+    assert sentence in said.err
 
 
 def test_a_schema_in_the_environment_that_is_no_name_is_refused_naming_its_variable(

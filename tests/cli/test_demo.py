@@ -16,7 +16,7 @@ from rich.console import Console
 
 from rowlock import Rowlock
 from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.session import Steady
+from rowlock.db.steady import Steady
 from rowlock.demo.ledger import Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
 from rowlock.demo.view import View

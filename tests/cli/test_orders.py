@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import signal
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -53,15 +54,31 @@ def test_retry_makes_failed_jobs_ready_again(rowlock: Type, failed: list[str], d
     assert states(db) == dict.fromkeys(failed, "ready")
 
 
-def test_cancel_ends_what_has_not_started_and_passes_over_what_runs(
+def test_cancel_ends_what_has_not_started_and_marks_what_runs(
     rowlock: Type, ready: list[str], engine: Engine, db: Db
 ) -> None:
     [running] = engine.claim(1)
 
     said = rowlock("jobs", "cancel", "--task", "shop.greet", "--yes")
 
-    assert (said.code, said.out) == (0, "cancelled 2 jobs; 1 job passed over\n")
+    assert (said.code, said.out) == (0, "cancelled 3 jobs\n")
     assert states(db) == dict.fromkeys(ready, "cancelled") | {running.id: "running"}
+    assert "cancelling" in rowlock("jobs", "list").out
+    assert "running, cancelling" in rowlock("jobs", "show", running.id).out
+
+
+def test_of_one_job_one_is_told_whether_it_was_cancelled(rowlock: Type, ready: list[str], engine: Engine) -> None:
+    first, second = engine.claim(2)
+    [waiting] = set(ready) - {first.id, second.id}
+    engine.settle(second)
+
+    told = [rowlock("jobs", "cancel", job, "--yes") for job in (waiting, first.id, second.id, str(uuid4()))]
+
+    assert [(said.code, said.out) for said in told[:2]] == [(0, "cancelled 1 job\n")] * 2
+    assert "its handler is told to stop" in told[1].err
+    assert (told[2].code, told[2].err) == (3, f"too late: job {second.id} has ended as succeeded\n")
+    assert told[3].code == 3
+    assert "no job" in told[3].err
 
 
 def test_delete_leaves_nothing_of_the_jobs_that_were_named(rowlock: Type, ready: list[str], db: Db) -> None:

@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 from rich.cells import cell_len
 
 from rowlock import Rowlock
+from rowlock.store import workers as worker_store
 from tests.cli.conftest import Type
 from tests.cli.test_words import HOSTILE
 from tests.engine import Engine
@@ -43,6 +44,7 @@ def test_what_a_role_may_not_learn_is_a_question_mark_with_its_reason(
         f"create role {role}",
         f"grant usage on schema rowlock to {role}",
         f"grant select on all tables in schema rowlock to {role}",
+        f"grant execute on function rowlock.now() to {role}",
         f"revoke select on rowlock.minutes, rowlock.workers from {role}",
     ):
         db.execute(grant.encode())
@@ -72,9 +74,18 @@ def test_workers_are_listed_with_what_they_hold(rowlock: Type, app: Rowlock, eng
     assert line.split()[:3] == ["test", "1", "1/1"]
     [worker] = json.loads(in_json.out)["workers"]
     assert worker.keys() == {
-        "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version",
+        "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version", "stuck",
     }  # fmt: skip
     assert (worker["id"], worker["held"]) == (engine.worker, 1)
+
+
+def test_what_is_stuck_is_shown_where_there_is_any(rowlock: Type, engine: Engine) -> None:
+    engine.run(worker_store.stuck(worker=engine.worker, count=3))
+
+    header, line = rowlock("workers").out.splitlines()
+
+    assert header.split()[:5] == ["host", "pid", "held", "lease", "stuck"]
+    assert "3" in line.split()
 
 
 def test_no_worker_at_all_is_said_with_what_to_do(rowlock: Type) -> None:
@@ -143,8 +154,8 @@ def ids(app: Rowlock, db: Db, nasty: str) -> dict[str, str]:
     db.execute("insert into rowlock.pauses values ('task', %(t)s, null, %(t)s, %(t)s, now())", facts)
     db.execute(
         """
-        insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease)
-        values (gen_random_uuid(), %(t)s, 1, array[%(t)s], 1, '{}', %(t)s, now(), now() + '1 minute')
+        insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
+        values (gen_random_uuid(), %(t)s, 1, array[%(t)s], 1, '{}', %(t)s, now(), now() + '1 minute', '1 minute')
         """,
         facts,
     )

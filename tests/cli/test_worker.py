@@ -102,7 +102,7 @@ def test_a_handler_that_is_stuck_in_a_thread_does_not_keep_the_process(
 def test_queues_are_looked_into_as_the_command_line_says(shop: Shop, app: Rowlock, url: str, db: Db) -> None:
     worker = start_worker(shop, url, "--queues", "mail=3,default=1", "--slots", "7", "--threads", "2", "--lease", "5")
 
-    facts = db.execute("select queues, slots, lease - started_at >= '5 seconds' from rowlock.workers").fetchall()
+    facts = db.execute("select queues, slots, lasts = '5 seconds' from rowlock.workers").fetchall()
     worker.signal(signal.SIGTERM)
 
     assert facts == [(["mail", "default"], 7, True)]
@@ -165,6 +165,31 @@ def test_a_log_line_cannot_be_broken_or_repainted_by_data(shop: Shop, app: Rowlo
     line = worker.says("shop a")
 
     assert line.endswith(r"WARNING shop a\x1b[31mb\nc")
+
+
+def test_a_process_whose_threads_are_stuck_is_replaced_under_its_pid(
+    shop: Shop, app: Rowlock, url: str, db: Db
+) -> None:
+    worker = start_worker(shop, url, "--threads", "2", "--slots", "5", "--grace", "0.1")
+    app.enqueue("shop.linger")
+    wait_until_running(db)
+    before = db.execute("select id, pid from rowlock.workers").fetchall()
+
+    db.execute("select rowlock.enqueue('shop.hang', attempts => 1) from generate_series(1, 2)")
+    worker.says("works on", times=2)
+    wait_until_running(db)
+    after = db.execute("select id, pid from rowlock.workers").fetchall()
+    worker.signal(signal.SIGTERM)
+    worker.signal(signal.SIGTERM)
+
+    assert worker.ended() == 0, worker.errors
+    assert "is worn out: 2 of its attempts are stuck" in worker.errors
+    assert [pid for _, pid in before] == [pid for _, pid in after] == [worker.pid]
+    assert before != after
+    assert {(row[0], row[1]) for row in db.execute("select task, reason from rowlock.history")} == {
+        ("shop.hang", "exhausted")
+    }
+    assert states(db) == [("ready", 0, 0)]
 
 
 # Several processes

@@ -203,6 +203,10 @@ def _raise(error: BaseException) -> Callable[[], NoReturn]:
     return handler
 
 
+def _loud() -> NoReturn:
+    raise ValueError("x" * 100_000_000)
+
+
 def _deep() -> None:
     _deep()
 
@@ -214,7 +218,7 @@ HOSTILE = {
     "stops an iteration": _raise(StopIteration(1)),
     "closes a generator": _raise(GeneratorExit()),
     "cannot be printed": _raise(Unprintable()),
-    "speaks 20 MB": _raise(ValueError("x" * 20_000_000)),
+    "speaks 100 MB": _loud,
     "speaks NUL": _raise(ValueError("a\0b\ud800c")),
     "recurses": _deep,
     "groups": _raise(BaseExceptionGroup("many", [SystemExit(1), ValueError("one")])),

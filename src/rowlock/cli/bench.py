@@ -43,9 +43,10 @@ def bench(choice: Choice, *, jobs: int, as_json: bool) -> None:
 
     named = choice.open()
     with in_words(named.database):
-        conninfo = named.database.conninfo()
-        with scratch(conninfo, SCHEMA), bars() as track:
-            figures = measure(Rowlock(conninfo, schema=SCHEMA), jobs=jobs, track=track)
+        server = named.database.server()
+        there = Rowlock(server.conninfo, schema=SCHEMA, pooler=server.pooler, listen_url=server.listen)
+        with scratch(server, SCHEMA), bars() as track:
+            figures = measure(there, jobs=jobs, track=track)
     if as_json:
         print_json({"database": str(named.database.address), **figures.to_dict()})
     else:

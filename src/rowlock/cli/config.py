@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -14,10 +15,11 @@ from rowlock.cli import words
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
 from rowlock.cli.parameters import worker_options
-from rowlock.db.address import Address, Schema
+from rowlock.db.address import Address, Schema, redacted
+from rowlock.db.setting import Found
 from rowlock.errors import NotConfigured
 from rowlock.model.spec import Keep
-from rowlock.worker.settings import threads_for
+from rowlock.worker.settings import Timing, threads_for
 
 _COMMAND_LINE = "command line"
 _CONSTRUCTOR = "constructor"
@@ -42,14 +44,27 @@ class InForce:
 @debug_option
 @click.pass_context
 def config(
-    ctx: click.Context, choice: Choice, /, *, as_json: bool, slots: int, threads: int | None, **typed: Value
+    ctx: click.Context,
+    choice: Choice,
+    /,
+    *,
+    as_json: bool,
+    slots: int,
+    threads: int | None,
+    lease: timedelta,
+    renew: timedelta | None,
+    worker_deadline: timedelta | None,
+    **typed: Value,
 ) -> None:
     """Show every setting in force, and where it came from.
 
     The command line wins over the constructor (Rowlock(…)), the constructor over the environment, the environment over
     the default. Passwords are not shown. Needs no database.
     """
-    settings = [*_of_app(ctx, choice), *_of_worker(ctx, typed, slots=slots, threads=threads)]
+    timing = Timing.chosen(lease=lease, renew=renew, deadline=worker_deadline)
+    times = {"lease": timing.lease, "renew": timing.renew, "worker_deadline": timing.deadline}
+    places = {"slots": slots, "threads": threads or threads_for(slots)}
+    settings = [*_of_app(ctx, choice), *_of_worker(ctx, {**typed, **places, **times})]
     if as_json:
         print_json({one.name: {"value": _in_json(one.value), "source": one.source} for one in settings})
     else:
@@ -61,6 +76,7 @@ def _of_app(ctx: click.Context, choice: Choice) -> Iterator[InForce]:
     yield InForce("app", choice.app, _source(ctx, "app"))
     yield _url(app)
     yield InForce("schema", app.database.schema, _said(app.database.named_schema))
+    yield from _reach(app)
     yield InForce("imports", app.imports, _CONSTRUCTOR if app.imports else _DEFAULT)
     keep = {"succeeded": app.keep.succeeded, "failed": app.keep.failed, "cancelled": app.keep.cancelled}
     yield InForce("keep", keep, _DEFAULT if app.keep == Keep() else _CONSTRUCTOR)
@@ -73,15 +89,22 @@ def _url(app: Rowlock) -> InForce:
         return InForce("url", None, str(error))
 
 
-def _said(place: Address | Schema) -> str:
+def _reach(app: Rowlock) -> Iterator[InForce]:
+    """How the database is reached."""
+    pooler, listen, deadline = app.database.pooler, app.database.listen_url, app.database.deadline
+    yield InForce("pooler", pooler.value, _said(pooler))
+    yield InForce("listen_url", None if listen.value is None else redacted(listen.value), _said(listen))
+    yield InForce("deadline", deadline.value, _said(deadline))
+
+
+def _said(place: Address | Schema | Found[Any]) -> str:
     """Where it was said: `--url`, `url=` and `$ROWLOCK_URL` each in the words that all settings share."""
     if place.source.startswith("--"):
         return _COMMAND_LINE
     return _CONSTRUCTOR if place.source.endswith("=") else place.source
 
 
-def _of_worker(ctx: click.Context, typed: Mapping[str, Value], *, slots: int, threads: int | None) -> Iterator[InForce]:
-    values = {**typed, "slots": slots, "threads": threads or threads_for(slots)}
+def _of_worker(ctx: click.Context, values: Mapping[str, Value]) -> Iterator[InForce]:
     for name in (option.name for option in ctx.command.params):
         if name in values:
             yield InForce(name, values[name], _source(ctx, name))
@@ -112,8 +135,8 @@ def _in_json(value: Value) -> object:
 
 def _in_words(value: Value) -> str:
     match value:
-        case None | ():
-            return "none"
+        case None | () | bool():
+            return "yes" if value is True else "no" if value is False else "none"
         case str():
             return value
         case int() | float():

@@ -8,6 +8,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import json_option, print_json
 from rowlock.db.database import Database
 from rowlock.db.reach import in_words
+from rowlock.store.roles import names
 
 
 @click.command(
@@ -15,10 +16,15 @@ from rowlock.db.reach import in_words
     "changed, 2 wrong usage."
 )
 @app_options(required=False)
+@click.option(
+    "--roles",
+    is_flag=True,
+    help="Also make the roles SCHEMA_enqueue, _results, _worker, _viewer and _operator, and give each its rights.",
+)
 @click.option("--sql", is_flag=True, help="Print the SQL that would be run, and change nothing.")
 @json_option
 @debug_option
-def migrate(choice: Choice, *, sql: bool, as_json: bool) -> None:
+def migrate(choice: Choice, *, roles: bool, sql: bool, as_json: bool) -> None:
     """Bring the database's schema up to date.
 
     Safe to run from many places at once, and again and again. Without --app it takes the database from --url,
@@ -29,20 +35,23 @@ def migrate(choice: Choice, *, sql: bool, as_json: bool) -> None:
     app = choice.open()
     with in_words(app.database):
         if sql:
-            _print_pending(app.database)
+            _print_pending(app.database, roles=roles)
             return
-        applied = app.migrate()
-        if as_json:
-            address = str(app.database.address)
-            print_json({"database": address, "schema": app.database.schema, "applied": applied})
-        else:
-            for name in applied:
-                click.echo(f"applied {name}")
-            click.echo(f"schema {app.database.schema} in {app.database.address} is up to date")
+        applied = app.migrate(roles=roles)
+    address, schema = app.database.address, app.database.schema
+    granted = names(schema) if roles else []
+    if as_json:
+        print_json({"database": str(address), "schema": schema, "applied": applied, "roles": granted})
+        return
+    for name in applied:
+        click.echo(f"applied {name}")
+    for name in granted:
+        click.echo(f"role {name} has its rights")
+    click.echo(f"schema {schema} in {address} is up to date")
 
 
-def _print_pending(database: Database) -> None:
-    pending = database.pending_sql()
+def _print_pending(database: Database, *, roles: bool) -> None:
+    pending = database.pending_sql(roles=roles)
     if pending:
         click.echo(f"begin;\n{pending.strip()}\ncommit;")
     else:

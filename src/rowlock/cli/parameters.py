@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 import click
 
 from rowlock.cli.logs import LEVELS
+from rowlock.db.setting import Setting
 from rowlock.errors import InvalidOption
-from rowlock.worker.settings import GRACE, LEASE, PROCESSES, QUEUES, SLOTS, THREADS, Setting
+from rowlock.worker.settings import DEADLINE, GRACE, LEASE, PROCESSES, QUEUES, RENEW, SLOTS, THREADS
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def _option(
-    setting: Setting[Any], *, metavar: str, said: str, show_default: str | bool = True
+    setting: Setting[Any], *, metavar: str, said: str, show_default: str | bool = True, name: str | None = None
 ) -> Callable[[Command], Command]:
     def read(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> object:
         try:
@@ -26,6 +27,7 @@ def _option(
 
     return click.option(
         f"--{setting.name}",
+        name or setting.name,
         callback=read,
         default=_as_typed(setting.default),
         envvar=setting.variable,
@@ -56,7 +58,15 @@ _WORKER_OPTIONS = (
     _option(SLOTS, metavar="N", said="Jobs at once, per process."),
     _option(PROCESSES, metavar="N", said="Worker processes."),
     _option(THREADS, metavar="N", said="For sync handlers.", show_default="slots, at most 32"),
-    _option(LEASE, metavar="SECONDS", said="How long a worker that was killed keeps its jobs."),
+    _option(LEASE, metavar="SECONDS", said="How long a worker that cannot be reached keeps its jobs."),
+    _option(RENEW, metavar="SECONDS", said="How often a worker renews its lease.", show_default="a third of the lease"),
+    _option(
+        DEADLINE,
+        name="worker_deadline",  # the app has one of its own
+        metavar="SECONDS",
+        said="How long PostgreSQL may take to answer a worker.",
+        show_default="a sixth of the lease",
+    ),
     _option(GRACE, metavar="SECONDS", said="What running jobs get when the worker is told to stop."),
     click.option(
         "--log-level",

@@ -8,8 +8,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import NoReturn
 
 import click
@@ -20,15 +22,17 @@ from rowlock.cli.logs import start_logging
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.parameters import worker_options
 from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
+from rowlock.db.embedded import embedded
 from rowlock.db.migrate import wait_for_schema
 from rowlock.db.reach import in_words, reach
+from rowlock.worker.threads import HandlerThread
 from rowlock.worker.worker import Worker
 
 log = logging.getLogger("rowlock.worker")
 
-# What handing back may take beyond the grace period; longer means that PostgreSQL is not there.
-_HAND_BACK_SECONDS = 10.0
-_THREADS_SECONDS = 1.0
+# What may follow the grace period; the worker itself takes less, unless a lifespan is in no hurry to end.
+_HAND_BACK_SECONDS = 5.0
+_THREADS_SECONDS = 0.5
 
 
 @click.command(
@@ -49,6 +53,8 @@ def worker(
     processes: int,
     threads: int | None,
     lease: timedelta,
+    renew: timedelta | None,
+    worker_deadline: timedelta | None,
     grace: timedelta,
     log_level: str,
     parent: int | None,
@@ -63,9 +69,17 @@ def worker(
     start_logging(log_level, with_pid=parent is not None)
     app = choice.open()
     with importing(str(choice.app)):  # Rowlock(imports=…)
-        one = app.worker(queues=queues, slots=slots, threads=threads, lease=lease, grace=grace)
+        one = app.worker(
+            queues=queues,
+            slots=slots,
+            threads=threads,
+            lease=lease,
+            renew=renew,
+            deadline=worker_deadline,
+            grace=grace,
+        )
     # Before any child is started, and while a signal still ends the process at once: there is nothing to hand back yet.
-    asyncio.run(wait_for_schema(reach(app.database), app.database.schema))
+    asyncio.run(wait_for_schema(reach(app.database), app.database.schema, deadline=app.database.deadline.value))
     if processes == 1:
         _work(app, one, grace=grace, parent=parent)
     elif not asyncio.run(Supervisor(child_command(ctx.obj), count=processes).run()):
@@ -74,19 +88,27 @@ def worker(
 
 def _work(app: Rowlock, one: Worker, *, grace: timedelta, parent: int | None) -> None:
     with in_words(app.database):
-        asyncio.run(_run_until_stopped(one, _Stop(one, grace=grace, parent=parent)))
+        one.ends_worn_out = True
+        stop = _Stop(one, grace=grace, parent=parent)
+        asyncio.run(_run_until_stopped(one, stop, start_anew=partial(_start_anew, app, parent=parent)))
+    if one.left_jobs:
+        sys.exit(1)
 
 
-async def _run_until_stopped(one: Worker, stop: _Stop) -> None:
+async def _run_until_stopped(one: Worker, stop: _Stop, *, start_anew: Callable[[], NoReturn]) -> None:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.asked)
     threads = ThreadPoolExecutor()
     loop.set_default_executor(threads)
     await one.run()
+    if one.worn_out:
+        start_anew()
     # asyncio.run would wait for these without limit, and a handler may be stuck in asyncio.to_thread.
     threads.shutdown(wait=False, cancel_futures=True)
-    _leave_stuck_threads()
+    code = 1 if one.left_jobs else 0
+    await _leave_stuck_tasks(code)
+    _leave_stuck_threads(code)
 
 
 class _Stop:
@@ -136,16 +158,38 @@ class _Stop:
         _exit(1)
 
 
-def _leave_stuck_threads() -> None:
+async def _leave_stuck_tasks(code: int) -> None:
+    """A coroutine that swallows every cancellation must not keep the process either: asyncio.run would wait for it."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks and (await asyncio.wait(tasks, timeout=_THREADS_SECONDS))[1]:
+        log.warning("left while a coroutine was still running; a job in it was handed back, or has timed out")
+        _exit(code)
+
+
+def _leave_stuck_threads(code: int) -> None:
     """A handler that is stuck in a thread must not keep the process: its job has been handed back."""
     deadline = time.monotonic() + _THREADS_SECONDS
     for thread in threading.enumerate():
-        if thread is threading.main_thread() or thread.daemon:
+        if thread is threading.main_thread() or (thread.daemon and not isinstance(thread, HandlerThread)):
             continue
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
             log.warning("left while thread %s was still running; a job in it was handed back", thread.name)
-            _exit(0)
+            _exit(code)
+
+
+def _start_anew(app: Rowlock, *, parent: int | None) -> NoReturn:
+    """Replace this process, and with it the threads that are stuck in it; under a supervisor, which does so, end it."""
+    log.warning("starting the process anew")
+    if parent is not None:
+        _exit(0)
+    if app.database.address.folder is not None:
+        embedded(app.database.address.folder).stop()
+    logging.shutdown()
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606  the command that started us
 
 
 def _exit(code: int) -> NoReturn:

@@ -46,6 +46,7 @@ def worker_facts(worker: WorkerStats) -> dict[str, Any]:
         "lease_left": worker.lease_left.total_seconds(),
         "started_at": worker.started_at.isoformat(),
         "version": worker.version,
+        "stuck": worker.stuck,
     }
 
 
@@ -53,26 +54,30 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
     """The table of workers."""
     from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
 
+    # Only where there is any: a column of nothing says nothing.
+    stuck = [Column("stuck", least=5, right=True)] if any(worker.stuck for worker in found) else []
     columns = [
         Column("host", least=10),
         Column("pid", right=True),
         Column("held", least=7, right=True),
         Column("lease", least=6),
+        *stuck,
         Column("started", least=10, rank=2),
         Column("queues", least=8, rank=1),
         Column("version", least=5, rank=3),
         Column("id", least=36, rank=4),
     ]
-    show(columns, (_row(worker, now) for worker in found), title=title)
+    show(columns, (_row(worker, now, stuck=bool(stuck)) for worker in found), title=title)
 
 
-def _row(worker: WorkerStats, now: datetime) -> tuple[object, ...]:
+def _row(worker: WorkerStats, now: datetime, *, stuck: bool) -> tuple[object, ...]:
     lease = words.span(worker.lease_left) if worker.lease_left > timedelta(0) else "over"
     return (
         worker.host,
         worker.pid,
         f"{worker.held}/{worker.slots}",
         lease,
+        *([worker.stuck] if stuck else []),
         words.age(worker.started_at, now),
         ", ".join(worker.queues),
         worker.version,

@@ -49,6 +49,13 @@ class Blocked(NamedTuple):
     reason: str
 
 
+class Committed(NamedTuple):
+    """The job has succeeded in a transaction of its handler's own: nothing is left to settle."""
+
+    result: str | None
+
+
 Ended = Succeeded | Failed | Cancelled
 Returned = Retried | Snoozed | HandedBack | Blocked
-Outcome = Ended | Returned
+Unsettled = Ended | Returned
+Outcome = Unsettled | Committed

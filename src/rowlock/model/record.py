@@ -40,7 +40,9 @@ class JobRecord:
     """A job's row as it was when it was read; for an ended job, the row that history keeps.
 
     `failures` counts the attempts spent, of which there are `attempts`; `crashes` those whose worker died, `claims` all
-    that were ever started. `started_at` and `worker` are those of the last one. `errors` are the last ten.
+    that were ever started. `started_at` and `worker` are those of the last one. `errors` are the last ten. `cancel_at`
+    is when somebody asked to cancel it, while its attempt has not ended yet. For a role that may not read them,
+    such as rowlock_viewer, `args` and `result` are None and `errors` are none; whoever may finds a dict in `args`.
     """
 
     id: UUID
@@ -57,6 +59,7 @@ class JobRecord:
     started_at: datetime | None
     ended_at: datetime | None
     expires_at: datetime | None
+    cancel_at: datetime | None
     worker: UUID | None
     key: str | None
     tags: tuple[str, ...]
@@ -93,7 +96,7 @@ class JobRecord:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
-_MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at")
+_MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
 COLUMNS: Final = tuple(field.name for field in fields(JobRecord))
 """What a statement must select, in this order, for `JobRecord.read`: JSON cast to text, errors as one array of it."""
 

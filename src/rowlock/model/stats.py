@@ -80,6 +80,7 @@ class WorkerStats:
     lease_left: timedelta  # below zero: it has run out, and its jobs are about to be rescued
     started_at: datetime
     version: str
+    stuck: int = 0  # attempts that timed out and go on all the same
 
 
 @dataclass(frozen=True, slots=True)

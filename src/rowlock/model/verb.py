@@ -47,7 +47,7 @@ _ADVICE: Final = {
 
 VERBS: Final[dict[VerbName, Verb]] = {
     "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"})),
-    "cancel": Verb("cancel", changes=LIVE - {"running"}, looks=LIVE),
+    "cancel": Verb("cancel", changes=LIVE, looks=LIVE),
     "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES)),
     "move": Verb("move", changes=LIVE - {"running"}, looks=LIVE),
     "reprioritise": Verb("reprioritise", changes=LIVE - {"running"}, looks=LIVE),

@@ -9,9 +9,11 @@ from datetime import date, timedelta
 from rowlock.model.answer import Done
 from rowlock.model.filter import Filter
 from rowlock.model.verb import LIVE, Verb
+from rowlock.store import jobs
 from rowlock.store.intervals import interval
 from rowlock.store.query import Conversation, Query, first, plain_array
 from rowlock.store.scan import WINDOW, Found, look
+from rowlock.store.stats import Place, places
 
 Act = Callable[..., Query[int]]
 
@@ -57,17 +59,29 @@ def retry(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
 
 
 def cancel(rows: Sequence[Found], *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
-    """End ready and waiting jobs as cancelled; answers how many."""
-    return Query(
-        "job_cancel",
-        {
-            "ids": _ids(rows),
-            "keep": interval(keep),
-            "actor": actor,
-            "why": why,
-        },
-        first,
-    )
+    """End ready and waiting jobs as cancelled, and mark running ones to end so; answers how many."""
+    return _cancel(_ids(rows), actor=actor, why=why, keep=keep)
+
+
+def cancel_one(job_id: str, *, actor: str, why: str | None, keep: timedelta) -> Conversation[bool | None]:
+    """Cancel one job for certain: True when it ends as cancelled, False when it is too late, None if it is nowhere.
+
+    Its row is locked by an earlier statement, which waits for whoever has it: nothing can happen to it in between.
+    """
+    while not (locked := (yield jobs.lock(job_id))):
+        found: list[Place] = yield places([job_id])
+        if not found:
+            return None
+        if found[0].state not in LIVE:
+            return found[0].state == "cancelled"
+    [(_, cancelling)] = locked
+    if not cancelling:
+        yield _cancel(plain_array([job_id]), actor=actor, why=why, keep=keep)
+    return True
+
+
+def _cancel(ids: str, *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
+    return Query("job_cancel", {"ids": ids, "keep": interval(keep), "actor": actor, "why": why}, first)
 
 
 def delete(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:

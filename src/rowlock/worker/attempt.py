@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
 
-from rowlock.errors import RowlockError
+from rowlock.db.session import AsyncConnection, Connection
+from rowlock.errors import Cancel, LeaseLost, RowlockError
+from rowlock.model.fence import Fence
 from rowlock.model.names import check_note, check_share
 from rowlock.model.row import Claimed
+from rowlock.store import jobs
+from rowlock.store.query import Conversation, alone
+from rowlock.worker.transaction import Ending, Endings, Transaction, outside_of_a_block
+
+T = TypeVar("T")
 
 # Takes an attempt's word of how far it is: a share and a note.
 Say = Callable[[Claimed, float, str | None], None]
@@ -18,14 +27,73 @@ def unheard(_row: Claimed, _share: float, _note: str | None) -> None:
     """For attempts that nobody watches."""
 
 
+class Speaks(Protocol):
+    """Holds conversations for handlers, on connections that are not the worker's own: a Database does."""
+
+    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """Hold a conversation; for sync handlers."""
+
+    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """Hold a conversation; for async handlers."""
+
+
+class Attempt:
+    """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
+
+    __slots__ = ("asked", "begun", "ending", "fence", "in_thread", "limit", "lost", "over", "row", "task")
+
+    def __init__(self, row: Claimed) -> None:
+        self.row = row
+        # While it runs. Not longer: the two know each other, and only the garbage collector could part them.
+        self.task: asyncio.Task[None] | None = None
+        # When, by time.perf_counter(). A task that is cancelled before it has begun does nothing at all.
+        self.begun = 0.0
+        self.over = False  # it has an outcome; its handler may go on all the same
+        self.asked = False  # somebody has asked to cancel the job
+        self.lost: str | None = None  # why the attempt does not own its job any more
+        self.in_thread = False  # its handler is running in a thread now
+        self.limit: asyncio.Timeout | None = None
+        self.fence: Fence | None = None
+        self.ending: Ending | None = None  # since its handler has asked for a transaction
+
+    @property
+    def told(self) -> bool:
+        """Whether its handler should stop."""
+        late = self.limit is not None and self.limit.expired()
+        return self.asked or self.over or late or self.lost is not None
+
+    @property
+    def committed(self) -> bool:
+        """Whether it has ended its job by itself: the database does not hold the job any more, and nothing is lost."""
+        return self.ending is not None and self.ending.committed is not None
+
+    def check(self) -> None:
+        """Raise in the handler what it is told."""
+        if self.lost is not None:
+            raise self.lease_lost(self.lost)
+        if self.limit is not None and self.limit.expired():
+            raise self.lease_lost("it took longer than its timeout")
+        if self.over:
+            raise self.lease_lost("its worker has not waited for it")
+        if self.asked:
+            raise Cancel("asked")
+
+    def lease_lost(self, why: str) -> LeaseLost:
+        """The error that says that this attempt does not own its job any more."""
+        return LeaseLost(UUID(self.row.id), f"this attempt of job {self.row.id} of {self.row.task} is over: {why}")
+
+
 class CurrentJob:
     """The job that the running handler works on."""
 
-    __slots__ = ("_row", "_say")
+    __slots__ = ("_attempt", "_endings", "_row", "_say", "_speaks")
 
-    def __init__(self, row: Claimed, say: Say) -> None:
-        self._row = row
+    def __init__(self, attempt: Attempt, say: Say, speaks: Speaks, endings: Endings) -> None:
+        self._attempt = attempt
+        self._endings = endings
+        self._row = attempt.row
         self._say = say
+        self._speaks = speaks
 
     @property
     def id(self) -> UUID:
@@ -67,12 +135,89 @@ class CurrentJob:
         """Its tags."""
         return tuple(self._row.tags or ())
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether to stop: somebody has asked to cancel the job, or this attempt timed out or does not own it any more.
+
+        A coroutine is cancelled as well; a sync handler is only told, and should look here, or call `check`, in loops.
+        """
+        return self._attempt.told
+
+    def check(self) -> None:
+        """Go on, or raise what ends this attempt: Cancel if somebody asked, LeaseLost if it does not own its job."""
+        self._attempt.check()
+
     def progress(self, share: float, note: str | None = None) -> None:
         """Say how far this attempt is, from 0 to 1, and what it does, for those who look at the job's record.
 
         It waits for nothing, in async and in sync handlers: the worker writes the latest word about once a second.
+        Raises LeaseLost when this attempt does not own its job any more.
         """
-        self._say(self._row, check_share(share), check_note(note))
+        share, note = check_share(share), check_note(note)
+        if self._attempt.lost is not None or self._attempt.over:
+            self._attempt.check()
+        self._say(self._row, share, note)
+
+    def fence(self) -> Fence:
+        """A number that grows with every attempt of this job, for a resource outside of PostgreSQL to refuse the stale.
+
+        The first use writes to the database, so that no later attempt can get the same number whatever crashes; it
+        raises LeaseLost when this attempt does not own its job any more. In async handlers, `await` `afence()`.
+        """
+        self._attempt.check()
+        if self._attempt.fence is None:
+            _refuse_in_loop()
+            self._attempt.fence = self._fenced(self._speaks.converse(self._fence, atomic=False))
+        return self._attempt.fence
+
+    async def afence(self) -> Fence:
+        """A number that grows with every attempt of this job, for a resource outside of PostgreSQL to refuse the stale.
+
+        The first use writes to the database, so that no later attempt can get the same number whatever crashes; it
+        raises LeaseLost when this attempt does not own its job any more.
+        """
+        self._attempt.check()
+        if self._attempt.fence is None:
+            self._attempt.fence = self._fenced(await self._speaks.aconverse(self._fence, atomic=False))
+        return self._attempt.fence
+
+    @overload
+    def transaction(self) -> Transaction[Connection, AsyncConnection]: ...
+
+    @overload
+    def transaction(self, connection: T) -> Transaction[T, T]: ...
+
+    def transaction(self, connection: object | None = None) -> Transaction[Any, Any]:
+        """A block whose writes are committed together with this job's success, or not at all.
+
+        `async with current_job().transaction() as connection:` in async handlers, `with` in sync ones: on a psycopg
+        connection of the worker's, or on `connection`, which is yours. An error rolls all of it back; so does a lease
+        that was lost meanwhile, by LeaseLost. After the block the job has ended: let it be the last thing you do.
+        """
+        return Transaction(self._begin, connection)
+
+    def give_result(self, result: T) -> T:
+        """Inside of a `transaction`, which ends the job before the handler returns: give the job's result.
+
+        It is answered as it is, so that the last line of the block can be `return current_job().give_result(…)`.
+        """
+        if self._attempt.ending is None:
+            raise outside_of_a_block()
+        self._attempt.ending.give(result)
+        return result
+
+    def _begin(self) -> Ending:
+        if self._attempt.ending is None:
+            self._attempt.ending = Ending(self._attempt, self._endings)
+        return self._attempt.ending
+
+    def _fence(self, _resend: bool) -> Conversation[list[Fence]]:  # noqa: FBT001  as Database.converse calls it
+        return alone(jobs.fence(self._row))
+
+    def _fenced(self, answer: list[Fence]) -> Fence:
+        if not answer:
+            raise self._attempt.lease_lost("the database says that the job is not its own")
+        return answer[0]
 
     def __repr__(self) -> str:
         return f"<job {self._row.id} of {self._row.task}, attempt {self.attempt} of {self.attempts}>"
@@ -87,3 +232,11 @@ def current_job() -> CurrentJob:
         return running.get()
     except LookupError:
         raise RowlockError("no job is running here; current_job() works inside a task that a worker runs") from None
+
+
+def _refuse_in_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RowlockError("current_job().fence() would block the running event loop; use `await current_job().afence()`")

@@ -8,22 +8,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from rowlock.errors import Cancel, InvalidArguments, RetryAfter, Snooze
+from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
-from rowlock.model.row import Claimed
 from rowlock.worker import around
 from rowlock.worker.around import Around
-from rowlock.worker.attempt import CurrentJob, Say, running, unheard
+from rowlock.worker.attempt import Attempt, CurrentJob, Say, Speaks, running, unheard
+from rowlock.worker.transaction import Endings
 
 # Where a sync handler runs: given a function that never raises, answers what it answers.
 Returned = tuple[object, BaseException | None]
 InThread = Callable[[Callable[[], Returned]], Awaitable[Returned]]
+
+# A coroutine that swallows the cancellation of its time-out is left behind after so many seconds.
+_CANCEL_WITHIN = 2.0
 
 
 class Caller:
@@ -34,20 +38,30 @@ class Caller:
         *,
         handlers: Mapping[str, Handler],
         in_thread: InThread,
+        speaks: Speaks,
+        endings: Endings,
         arounds: Sequence[Around] = (),
         progress: Say = unheard,
         seen: Callable[[BaseException], object] | None = None,
+        left: Callable[[Attempt, Outcome], None] | None = None,
     ) -> None:
-        """`seen` is shown every error as it was raised, before it becomes an outcome."""
+        """`seen` is shown every error as it was raised, before it becomes an outcome.
+
+        `left` is given the outcome of an attempt whose handler does not end when its time is over.
+        """
         self._handlers = handlers
         self._seen = seen
+        self._left = left
         self._arounds = arounds
         self._progress = progress
+        self._speaks = speaks
+        self._endings = endings
         self._run_in_thread = in_thread
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
 
-    async def attempt(self, row: Claimed) -> Outcome:
+    async def attempt(self, attempt: Attempt) -> Outcome:
         """Run one attempt."""
+        row = attempt.row
         if row.expired:
             return Cancelled("expired")
         if row.paused:
@@ -59,18 +73,21 @@ class Caller:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
             return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
-        running.set(CurrentJob(row, self._progress))
-        return await self._handled(row, handler, args, kwargs)
+        running.set(CurrentJob(attempt, self._progress, self._speaks, self._endings))
+        outcome = await self._handled(attempt, handler, args, kwargs)
+        return outcome if attempt.ending is None else attempt.ending.instead_of(outcome)
 
     async def _handled(
-        self, row: Claimed, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Outcome:
         try:
-            result = await self._call(handler, args, kwargs)
+            result = await self._call(attempt, handler, args, kwargs)
         except asyncio.CancelledError as error:
-            return HandedBack() if self.draining else self._failed(row, handler, error)
+            if attempt.asked:
+                return Cancelled("asked")
+            return HandedBack() if self.draining or attempt.lost else self._failed(attempt, handler, error)
         except BaseException as error:  # SystemExit and the like end the attempt, not the worker
-            return self._failed(row, handler, error)
+            return self._failed(attempt, handler, error)
         try:
             return Succeeded(handler.result.encode(result))
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
@@ -80,58 +97,84 @@ class Caller:
             return Failed(describe(error).to_json(), "result")
 
     def _call(
-        self, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Coroutine[object, None, object]:
         if self._arounds:
             function = partial(handler.function, *args, **kwargs)
-            called: Coroutine[object, None, object] = self._surrounded(function, is_async=handler.is_async)
+            called: Coroutine[object, None, object] = self._surrounded(attempt, function, is_async=handler.is_async)
         elif handler.is_async:
             called = handler.function(*args, **kwargs)
         else:
-            called = self._in_thread(partial(handler.function, *args, **kwargs))
-        timeout = handler.spec.timeout
-        return called if timeout is None else self._limited(called, timeout)
+            called = self._in_thread(attempt, partial(handler.function, *args, **kwargs))
+        return called if handler.spec.timeout is None else self._limited(attempt, handler, called, handler.spec.timeout)
 
-    async def _limited(self, called: Coroutine[object, None, object], timeout: timedelta) -> object:
-        limit = asyncio.timeout(timeout.total_seconds())
-        try:
-            async with limit:
-                return await called
-        except TimeoutError as error:
-            if limit.expired():
-                raise TimeoutError(f"the attempt took longer than its timeout of {timeout}") from error
-            raise
-
-    async def _surrounded(self, function: Callable[[], Any], *, is_async: bool) -> object:
+    async def _surrounded(self, attempt: Attempt, function: Callable[[], Any], *, is_async: bool) -> object:
         """A plain context manager goes where the handler goes, so that what belongs to a thread is in the right one."""
         contexts = around.made(self._arounds, running.get())
         if is_async:
             return await around.on_loop(contexts, function)
         on_loop, in_thread = around.parted(contexts)
-        return await around.on_loop(on_loop, partial(self._in_thread, partial(around.in_thread, in_thread, function)))
+        call = partial(self._in_thread, attempt, partial(around.in_thread, in_thread, function))
+        return await around.on_loop(on_loop, call)
 
-    async def _in_thread(self, function: Callable[[], object]) -> object:
+    # Time-outs
+
+    async def _limited(
+        self, attempt: Attempt, handler: Handler, called: Coroutine[object, None, object], timeout: timedelta
+    ) -> object:
+        seconds = timeout.total_seconds()
+        error = TimeoutError(f"the attempt took longer than its timeout of {timeout}")
+        limit = attempt.limit = asyncio.timeout(seconds)
+        leaving = asyncio.get_running_loop().call_later(
+            seconds + _CANCEL_WITHIN, self._leave_behind, attempt, handler, error
+        )
+        try:
+            async with limit:
+                return await called
+        except TimeoutError as fault:
+            if limit.expired():
+                raise error from fault
+            raise
+        finally:
+            leaving.cancel()
+
+    def _leave_behind(self, attempt: Attempt, handler: Handler, error: TimeoutError) -> None:
+        """It was cancelled a while ago and goes on: its outcome need not wait for it."""
+        if self._left is not None and attempt.limit is not None and attempt.limit.expired():
+            outcome = self._failed(attempt, handler, error)
+            self._left(attempt, outcome if attempt.ending is None else attempt.ending.instead_of(outcome))
+
+    # Threads
+
+    async def _in_thread(self, attempt: Attempt, function: Callable[[], object]) -> object:
         """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
+        started = _stop_the_clock(attempt.limit)
 
         def call() -> Returned:
+            attempt.in_thread = True
+            if started is not None:
+                started()
             try:
                 return function(), None
             except BaseException as error:  # SystemExit ends the attempt, not the thread
                 return None, error
+            finally:
+                attempt.in_thread = False
 
         result, error = await self._run_in_thread(call)
         if error is not None:
             raise error
         return result
 
-    def _failed(self, row: Claimed, handler: Handler, error: BaseException) -> Outcome:
+    def _failed(self, attempt: Attempt, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
+        row = attempt.row
         if self._seen is not None:
             self._seen(error)
-        if isinstance(error, Snooze):
-            return Snoozed(error.delay)
-        if isinstance(error, Cancel):
-            return Cancelled(error.reason)
+        if (other := _no_failure(attempt, error)) is not None:
+            return other
+        if attempt.ending is not None and error is attempt.ending.misfit:
+            return Failed(describe(error).to_json(), "result")
         wanted = isinstance(error, RetryAfter) or handler.spec.retry.wants(error)  # may leave a note on the error
         failure = describe(error).to_json()
         if row.failures + 1 >= row.attempts:
@@ -141,3 +184,34 @@ class Caller:
         if not wanted:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
+
+
+def _no_failure(attempt: Attempt, error: BaseException) -> Outcome | None:
+    """What an error means that is none, but a way to say something else."""
+    match error:
+        case Snooze():
+            return Snoozed(error.delay)
+        case Cancel():
+            return Cancelled(error.reason)
+        case LeaseLost() if attempt.ending is None or error is not attempt.ending.doubted:
+            return HandedBack()  # if it is there to be handed back
+    return None
+
+
+def _stop_the_clock(limit: asyncio.Timeout | None) -> Callable[[], None] | None:
+    """An attempt's time does not pass while it waits for a thread; what is answered, called in the thread, lets it."""
+    if limit is None or (when := limit.when()) is None:
+        return None
+    loop = asyncio.get_running_loop()
+    left = when - loop.time()
+    limit.reschedule(None)
+
+    def go_on() -> None:
+        with suppress(RuntimeError):  # the attempt is over
+            limit.reschedule(loop.time() + left)
+
+    def started() -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(go_on)
+
+    return started

@@ -6,19 +6,32 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
 
 from rowlock.model.handler import Handler
-from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Committed,
+    Failed,
+    HandedBack,
+    Outcome,
+    Retried,
+    Snoozed,
+    Succeeded,
+    Unsettled,
+)
 from rowlock.model.row import Claimed
 from rowlock.worker.around import Around
-from rowlock.worker.attempt import Say
+from rowlock.worker.attempt import Attempt, Say, Speaks
 from rowlock.worker.call import Caller, Returned
 from rowlock.worker.count import Counts
 from rowlock.worker.prefetch import Prefetch
+from rowlock.worker.threads import Threads
+from rowlock.worker.transaction import Endings
 
 log = logging.getLogger("rowlock.worker")
 
@@ -26,8 +39,14 @@ log = logging.getLogger("rowlock.worker")
 _MOST_UNSETTLED = 4_000
 # A job claimed ahead waits this long for a slot, then goes back: other workers may be free.
 _STALE_AFTER = 1.0
-# A handler that swallows its cancellation is left behind after so many seconds.
+# At the end, a handler that swallows its cancellation is left behind after so many seconds.
 _CANCEL_WITHIN = 2.0
+# A job that so many workers died of, or beside, runs alone: the next death is its own, and costs nobody else.
+_ALONE_FROM = 2
+# So long it waits until nothing else runs; then it goes back for as long, and another worker may have it.
+_ALONE_WITHIN = timedelta(seconds=30)
+# With so many attempts stuck, or all threads if they are fewer, a process is worn out.
+_MOST_STUCK = 5
 
 
 class Runner:
@@ -39,22 +58,40 @@ class Runner:
         handlers: Mapping[str, Handler],
         slots: int,
         threads: int,
-        finished: Callable[[Claimed, Outcome], None],
+        finished: Callable[[Claimed, Unsettled], None],
         counts: Counts,
         progress: Say,
+        speaks: Speaks,
+        endings: Endings,
+        worn: Callable[[], object],
         arounds: Sequence[Around] = (),
     ) -> None:
+        """`worn` is called when so many attempts are stuck that this process should be replaced."""
         self._slots = slots
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="rowlock")
-        self._caller = Caller(handlers=handlers, in_thread=self._in_thread, arounds=arounds, progress=progress)
+        self._threads: Threads[Returned] = Threads(threads)
+        self._caller = Caller(
+            handlers=handlers,
+            in_thread=self._threads.run,
+            speaks=speaks,
+            endings=endings,
+            arounds=arounds,
+            progress=progress,
+            left=self._leave_behind,
+        )
         self._finished = finished
         self._counts = counts
+        self._worn = worn
+        self._worn_at = min(_MOST_STUCK, threads)
         self._prefetch = Prefetch(slots)
         self._waiting: deque[tuple[Claimed, float]] = deque()
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._suspects: deque[Claimed] = deque()
+        self._running: dict[str, Attempt] = {}
         self._held: dict[str, Claimed] = {}
+        self._strays = 0
         self._has_room = asyncio.Event()
+        self._idle = asyncio.Event()
         self._draining = False
+        self._alone = False  # a suspect runs, or waits for the others to end
         self._context = copy_context()
 
     # What the claimer asks
@@ -64,7 +101,7 @@ class Runner:
         load = len(self._waiting) + len(self._running)
         room = min(self._slots + self._prefetch.size - load, _MOST_UNSETTLED - len(self._held))
         # With jobs waiting in hand there is time to gather a larger claim.
-        return room if room * 2 >= self._prefetch.size or not self._waiting else 0
+        return room if (room * 2 >= self._prefetch.size or not self._waiting) and not self._alone else 0
 
     async def wait_for_room(self, timeout: float) -> bool:
         """Wait until something has finished; False when `timeout` seconds passed first."""
@@ -82,19 +119,26 @@ class Runner:
         count = 0
         for row in rows:
             self._held[row.token] = row
-            self._waiting.append((row, now))
+            if row.crashes < _ALONE_FROM:
+                self._waiting.append((row, now))
+            else:
+                self._suspects.append(row)
             count += 1
         self._prefetch.learn(round_trip=round_trip, full=count == asked)
+        if self._suspects:
+            self._make_way()
         self._start()
 
     def known(self) -> list[str]:
-        """The ids of every job in hand, finished and unsettled ones included."""
-        return [row.id for row in self._held.values()]
+        """The tokens of every job in hand, finished and unsettled ones included."""
+        return list(self._held)
 
     def settled(self, rows: Iterable[Claimed]) -> None:
         """These jobs are out of our hands."""
         for row in rows:
             self._held.pop(row.token, None)
+        if self._suspects:
+            self._start()
         self._has_room.set()
 
     def hand_back_stale(self) -> None:
@@ -103,63 +147,210 @@ class Runner:
         while self._waiting and self._waiting[0][1] < horizon:
             self._finished(self._waiting.popleft()[0], HandedBack())
 
+    # What others ask
+
+    @property
+    def busy(self) -> bool:
+        """Whether any job is in hand."""
+        return bool(self._held)
+
+    @property
+    def stuck(self) -> int:
+        """How many handlers go on although their attempts are over."""
+        return self._threads.stuck + self._strays
+
+    def blame(self, task: asyncio.Task[object] | None) -> str | None:
+        """Whose attempt an asyncio task is, as a task and a job. From any thread."""
+        for attempt in list(self._running.values()):
+            if attempt.task is task:
+                return f"{attempt.row.task} {attempt.row.id}"
+        return None
+
+    # Jobs that are taken away
+
+    def cancel_jobs(self, tokens: Iterable[str]) -> None:
+        """Somebody has asked to cancel these. Coroutines are cancelled, threads are told; what waits does not begin."""
+        wanted = set(tokens)
+        for row in self._pick_waiting(wanted):
+            self._finished(row, Cancelled("asked"))
+        for attempt in [self._running[token] for token in wanted & self._running.keys()]:
+            if not attempt.asked:
+                attempt.asked = True
+                log.info("%s %s: somebody has asked to cancel it", attempt.row.task, attempt.row.id)
+                if not attempt.in_thread:
+                    self._stop(attempt, Cancelled("asked"))
+
+    def lost(self, tokens: Iterable[str]) -> None:
+        """The database does not hold these for us any more: their attempts are told, stopped, and count for nothing."""
+        wanted = set(tokens)
+        for row in self._pick_waiting(wanted):
+            self._discard(row, HandedBack())
+        for attempt in [self._running[token] for token in wanted & self._running.keys()]:
+            if not attempt.committed:
+                attempt.lost = "its worker has lost its lease on the job"
+                self._stop(attempt, HandedBack())
+
+    def fence(self) -> None:
+        """Our lease is lost, and with it every job: all attempts are told and stopped, and count for nothing."""
+        self._draining = True
+        self.lost(list(self._held))
+
+    def _pick_waiting(self, tokens: Collection[str]) -> list[Claimed]:
+        """Take out those of these that have not begun."""
+        picked = [row for row in (*(row for row, _ in self._waiting), *self._suspects) if row.token in tokens]
+        if picked:
+            self._waiting = deque((row, since) for row, since in self._waiting if row.token not in tokens)
+            self._suspects = deque(row for row in self._suspects if row.token not in tokens)
+            self._go_on()
+        return picked
+
+    def _stop(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Cancel an attempt; `outcome` is that of one that has not begun, whose coroutine will not run at all."""
+        if attempt.task is not None:
+            attempt.task.cancel()
+        if not attempt.begun:
+            self._end(attempt, outcome)
+
+    def _discard(self, row: Claimed, outcome: Outcome) -> None:
+        log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
+        self._held.pop(row.token, None)
+
     # Stopping
 
     def drain(self) -> None:
         """Start nothing more, and give back what has not started."""
         self._draining = self._caller.draining = True
-        while self._waiting:
-            self._finished(self._waiting.popleft()[0], HandedBack())
+        for row in self._pick_waiting(self._held):
+            self._finished(row, HandedBack())
 
     async def wait(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Wait for running attempts, at most so long, and no longer once there is a hurry."""
         if not self._running:
             return
-        hurried = asyncio.ensure_future(hurry.wait())
-        ended = asyncio.ensure_future(asyncio.wait(self._running.values()))
-        await asyncio.wait({hurried, ended}, timeout=grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
-        hurried.cancel()
-        ended.cancel()
+        self._idle.clear()
+        waits = [asyncio.ensure_future(event.wait()) for event in (hurry, self._idle)]
+        await asyncio.wait(waits, timeout=grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
 
     async def cancel(self) -> None:
         """Cancel what still runs; it is handed back. Nobody waits for long for what will not end, nor for a thread."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running, timeout=_CANCEL_WITHIN)
+        self._idle.clear()
+        for attempt in list(self._running.values()):
+            self._stop(attempt, HandedBack())
+        if self._running:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CANCEL_WITHIN):
+                    await self._idle.wait()
 
     def close(self) -> None:
         """Let the threads go; one that is stuck in a handler does not hold us."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     # Running
 
     def _start(self) -> None:
+        if self._suspects:
+            self._start_alone()
         loop = asyncio.get_running_loop()
-        while self._waiting and len(self._running) < self._slots and not self._draining:
-            row, _ = self._waiting.popleft()
-            # In a context of its own: the current one may be that of the attempt that has just ended.
-            self._running[row.token] = loop.create_task(self._run(row), context=self._context.copy())
+        while self._waiting and len(self._running) < self._slots and not self._draining and not self._alone:
+            self._begin(self._waiting.popleft()[0], loop)
 
-    async def _run(self, row: Claimed) -> None:
+    def _begin(self, row: Claimed, loop: asyncio.AbstractEventLoop) -> None:
+        attempt = self._running[row.token] = Attempt(row)
+        # In a context of its own: the current one may be that of the attempt that has just ended.
+        attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
+
+    async def _run(self, attempt: Attempt) -> None:
         """One attempt, from claimed to finished."""
-        started = time.perf_counter()
-        outcome = await self._caller.attempt(row)
+        attempt.begun = time.perf_counter()
+        outcome = await self._caller.attempt(attempt)
+        if attempt.over:
+            self._strays -= 1
+            log.info("%s %s has ended at last, after it was left behind", attempt.row.task, attempt.row.id)
+        else:
+            self._end(attempt, outcome)
+
+    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
+        row = attempt.row
         ended = time.perf_counter()
-        took = ended - started
-        self._prefetch.ran(took)
-        self._counts.ended(row, outcome, took, ended)
+        took = ended - (attempt.begun or ended)
+        attempt.over, attempt.task = True, None
         del self._running[row.token]
-        self._report(row, outcome, took)
-        self._finished(row, outcome)
+        self._prefetch.ran(took)
+        if isinstance(outcome, Committed):
+            self._counts.ended(row, Succeeded(outcome.result), took, ended)
+            self._report(row, Succeeded(outcome.result), took)
+            self.settled([row])
+        elif attempt.lost is None:
+            if attempt.asked:
+                outcome = Cancelled("asked")
+            self._counts.ended(row, outcome, took, ended)
+            self._report(row, outcome, took)
+            self._finished(row, outcome)
+        else:
+            self._discard(row, outcome)
+        if attempt.in_thread:
+            self._report_stuck(attempt, "thread")
+        if not self._running:
+            self._idle.set()
+        self._go_on()
+
+    # Alone
+
+    def _make_way(self) -> None:
+        """A suspect has come: give back what has not started, other suspects too, and let what runs come to its end."""
+        self._alone = True
+        while self._waiting:
+            self._finished(self._waiting.popleft()[0], HandedBack())
+        while len(self._suspects) > 1:  # in hand, it would die with the first one
+            self._finished(self._suspects.pop(), HandedBack())
+        [row] = self._suspects
+        log.warning("%s %s: %d workers died while they ran it; it runs alone", row.task, row.id, row.crashes)
+        asyncio.get_running_loop().call_later(_ALONE_WITHIN.total_seconds(), self._put_off, row)
+
+    def _start_alone(self) -> None:
+        """Start a suspect, if nothing else is in hand: what is not settled would be lost with us."""
+        if len(self._held) == len(self._suspects) and not self._draining:
+            self._begin(self._suspects.popleft(), asyncio.get_running_loop())
+
+    def _put_off(self, row: Claimed) -> None:
+        """What runs here does not end."""
+        if row in self._suspects:
+            self._suspects.remove(row)
+            log.warning("%s %s: there is always something running here; put off", row.task, row.id)
+            self._finished(row, Snoozed(_ALONE_WITHIN))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._alone:
+            runs_alone = any(attempt.row.crashes >= _ALONE_FROM for attempt in self._running.values())
+            self._alone = runs_alone or bool(self._suspects)
         self._start()
         self._has_room.set()
 
-    async def _in_thread(self, call: Callable[[], Returned]) -> Returned:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
+    # Left behind
 
-    def _report(self, row: Claimed, outcome: Outcome, took: float) -> None:
+    def _leave_behind(self, attempt: Attempt, outcome: Outcome) -> None:
+        """A coroutine does not end although it was cancelled."""
+        if not attempt.over:
+            self._strays += 1
+            self._end(attempt, outcome)
+            self._report_stuck(attempt, "coroutine")
+
+    def _report_stuck(self, attempt: Attempt, kind: str) -> None:
+        row = attempt.row
+        log.warning(
+            "%s %s: its attempt is over and its %s goes on; %d stuck in this process",
+            row.task,
+            row.id,
+            kind,
+            self.stuck,
+        )
+        if self.stuck >= self._worn_at and not self._draining:
+            self._worn()
+
+    def _report(self, row: Claimed, outcome: Unsettled, took: float) -> None:
         match outcome:
             case Succeeded():
                 if log.isEnabledFor(logging.DEBUG):

@@ -11,10 +11,11 @@ from typing import Any
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.failure import describe
-from rowlock.model.outcome import Cancelled, Ended, Failed, Outcome, Succeeded
+from rowlock.model.outcome import Cancelled, Ended, Failed, Returned, Succeeded, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.store.query import Query
+from rowlock.worker.cancel import Canceller
 from rowlock.worker.progress import ProgressBoard
 
 log = logging.getLogger("rowlock.worker")
@@ -23,7 +24,7 @@ _LARGEST_BATCH = 1_000
 # A row that somebody else has locked is tried again after this many seconds.
 _LOCKED_PAUSE = 0.05
 
-Finished = tuple[Claimed, Outcome]
+Finished = tuple[Claimed, Unsettled]
 # Builds the statement that writes a batch of one kind of outcomes.
 Write = Callable[[Sequence[Any]], Query[str]]
 
@@ -36,11 +37,13 @@ class Settler:
         *,
         link: Link,
         keep: Callable[[Claimed, Ended], timedelta | None],
+        keep_cancelled: timedelta,
         settled: Callable[[Sequence[Claimed]], None],
         make_partitions: Callable[[], Awaitable[None]],
     ) -> None:
         self._link = link
         self._keep = keep
+        self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
         self._make_partitions = make_partitions
         self._finished: deque[Finished] = deque()
@@ -49,12 +52,17 @@ class Settler:
         self._all_done = asyncio.Event()
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
+        self.canceller: Canceller | None = None  # looks in this loop, for the connection is this loop's
 
-    def add(self, row: Claimed, outcome: Outcome) -> None:
+    def add(self, row: Claimed, outcome: Unsettled) -> None:
         """An attempt has finished."""
         self._open += 1
         self._all_done.clear()
         self._finished.append((row, outcome))
+        self._some.set()
+
+    def wake(self) -> None:
+        """There is something to do that is not an outcome."""
         self._some.set()
 
     async def run(self) -> None:
@@ -62,7 +70,9 @@ class Settler:
         while True:
             await self._some.wait()
             self._some.clear()
-            while self._finished or self.progress.is_due:
+            while self._finished or self.progress.is_due or (self.canceller is not None and self.canceller.is_due):
+                if self.canceller is not None and self.canceller.is_due:
+                    await self.canceller.look(self._link)
                 batch = [self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))]
                 await self._write_progress(batch)
                 await self._settle(batch)
@@ -93,7 +103,8 @@ class Settler:
             await self._write(returned, jobs.give_back)
 
     def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
-        return jobs.settle([(row, outcome, self._keep(row, outcome)) for row, outcome in ended])
+        attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
+        return jobs.settle(attempts, cancelled=self._keep_cancelled)
 
     async def _write(self, batch: Sequence[Finished], query: Write) -> None:
         """Write a batch; one that PostgreSQL refuses is halved until the bad row stands alone."""
@@ -126,19 +137,23 @@ class Settler:
             self._some.set()
 
     async def _sort_out(self, batch: Sequence[Finished], written: set[str]) -> list[Finished]:
-        """Some rows were skipped. Still ours: somebody has them locked, try later. Else the lease is lost."""
+        """Some rows were skipped. Still ours: somebody has them locked, or wants them cancelled. Else they are lost."""
         missing = [(row, outcome) for row, outcome in batch if row.token not in written]
-        still_ours = set(await self._link.run(jobs.held([row for row, _ in missing])))
-        locked = [(row, outcome) for row, outcome in missing if row.token in still_ours]
+        still_ours = dict(await self._link.run(jobs.held([row for row, _ in missing])))
+        later: list[Finished] = []
         for row, outcome in missing:
             if row.token not in still_ours:
                 log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
-        if locked:
-            asyncio.get_running_loop().call_later(_LOCKED_PAUSE, self._again, locked)
+            elif still_ours[row.token] and isinstance(outcome, Returned):
+                later.append((row, Cancelled("asked")))  # it may not come back
+            else:
+                later.append((row, outcome))
+        if later:
+            asyncio.get_running_loop().call_later(_LOCKED_PAUSE, self._again, later)
         return [(row, outcome) for row, outcome in batch if row.token not in still_ours]
 
-    def _again(self, locked: Sequence[Finished]) -> None:
-        self._finished.extend(locked)
+    def _again(self, finished: Sequence[Finished]) -> None:
+        self._finished.extend(finished)
         self._some.set()
 
     def _done(self, rows: Sequence[Claimed]) -> None:

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
 import click
 
+from rowlock.app import Rowlock
 from rowlock.cli.orders import Order, carry_out, order_options
-from rowlock.cli.output import EXIT_CODES_OF_VERBS
+from rowlock.cli.output import EXIT_CODES_OF_VERBS, nothing_matched
+from rowlock.model.filter import Filter
+from rowlock.operate import Done
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS)
+@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "nothing matched, or it is too late"))
 @order_options
 def cancel(order: Order) -> None:
-    """End jobs that have not started, as cancelled. Running ones are passed over."""
-    carry_out(order, "cancel", lambda app, asked, **how: app.jobs.cancel(asked, **how))
+    """Cancel jobs that have not ended. They never run, retry or succeed again.
+
+    Jobs that have not started end at once; running ones are told to stop, and end as cancelled whatever they come to.
+    Of one job by its id you are told whether it was cancelled, or whether that came too late.
+    """
+    if len(order.wanted.ids) == 1 and replace(order.wanted, ids=()).is_everything:
+        carry_out(order, "cancel", _one)
+    else:
+        carry_out(order, "cancel", lambda app, asked, **how: app.jobs.cancel(asked, **how))
+
+
+def _one(
+    app: Rowlock,
+    asked: Filter,
+    *,
+    by: str | None,
+    why: str | None,
+    before: UUID | None,  # noqa: ARG001  one job is no list to go on with
+    track: Callable[[Done], object],  # noqa: ARG001  nor to follow
+) -> Done:
+    [job_id] = asked.ids or ()
+    job = app.get(job_id)
+    if not job.cancel(by=by, why=why):
+        nothing_matched(f"too late: job {job_id} has ended as {job.record().state}")
+    if job.record().cancel_at is not None:
+        click.echo("it is running: its handler is told to stop", err=True)
+    return Done("cancel", changed=1)

@@ -70,6 +70,8 @@ def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
         yield f"for {record.waits_for}"
     if record.state == "running" and record.started_at is not None:
         yield f"since {words.span(now - record.started_at)}"
+        if record.cancel_at is not None:
+            yield "cancelling"
         if record.progress is not None:
             yield f"{record.progress.share:.0%}"
     if record.reason:

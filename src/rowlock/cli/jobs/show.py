@@ -18,6 +18,8 @@ from rowlock.jobs import show as read_job
 from rowlock.model.record import JobRecord
 from rowlock.operate import Event
 
+_HIDDEN = "(arguments, result and errors are not this role's to read)"
+
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
 @click.argument("job_id", metavar="ID", type=click.UUID)
@@ -41,7 +43,7 @@ def _show(record: JobRecord, events: Sequence[Event], now: datetime) -> None:
     from rowlock.cli.tables import Column, block, facts, show  # noqa: PLC0415  draws
 
     facts(_facts(record) | {name: _when(moment, now) for name, moment in _moments(record).items()})
-    block("arguments", _pretty(record.args))
+    block("arguments", _HIDDEN if record.args is None else _pretty(record.args))
     if record.result is not None:
         block("result", _pretty(record.result))
     if record.errors:
@@ -65,7 +67,7 @@ def _facts(record: JobRecord) -> dict[str, object]:
         "id": record.id,
         "task": record.task,
         "queue": record.queue,
-        "state": record.state,
+        "state": record.state if record.cancel_at is None else f"{record.state}, cancelling",
         "waits for": record.waits_for,
         "reason": record.reason,
         "priority": record.priority,
@@ -85,6 +87,7 @@ def _moments(record: JobRecord) -> dict[str, datetime | None]:
         "started": record.started_at,
         "ended": record.ended_at,
         "expires": record.expires_at,
+        "cancel asked": record.cancel_at,
     }
 
 

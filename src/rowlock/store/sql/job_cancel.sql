@@ -1,18 +1,23 @@
--- End ready and waiting jobs as cancelled, because somebody asked; their keys are free.
--- Decides by the rows it locks: a job that a worker has claimed meanwhile is left to it.
+-- Cancel jobs, because somebody asked: ready and waiting ones end, and their keys are free; running ones are marked.
+-- Decides by the rows it locks. A marked job can only end as cancelled, whatever becomes of its attempt, and until then its
+-- key is held. Its worker is told; should that get lost, it looks for marks of its own accord.
 with mine as materialized (
     select job.*
     from rowlock.jobs as job
-    where job.id = any(:ids::uuid[]) and job.state = any('{ready,waiting}'::text[])
+    where job.id = any(:ids::uuid[]) and job.cancel_at is null
     order by job.id
     for update skip locked
 ),
+marked as (
+    update rowlock.jobs set cancel_at = rowlock.now() where id = any(array(select id from mine where state = 'running'))
+),
 gone as (
-    delete from rowlock.jobs where id = any(array(select id from mine))
+    delete from rowlock.jobs where id = any(array(select id from mine where state <> 'running'))
 ),
 freed as (
     delete from rowlock.keys
-    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+    where key = any(array(select key from mine where state <> 'running' and key is not null))
+        and job = any(array(select id from mine where state <> 'running'))
 ),
 kept as (
     insert into rowlock.history (
@@ -29,13 +34,15 @@ kept as (
         )::date,
         worker, args, key, tags, 'asked', errors, progress
     from mine
+    where state <> 'running'
 ),
 logged as (
     insert into rowlock.events (kind, job, actor, details)
     select
         'cancelled', id, :actor,
         json_strip_nulls(json_build_object(
-            'task', task, 'queue', queue, 'why', :why, 'state', state, 'waits_for', waits_for, 'run_at', run_at
+            'task', task, 'queue', queue, 'why', :why, 'state', state, 'waits_for', waits_for, 'run_at', run_at,
+            'worker', case when state = 'running' then worker end
         ))
     from mine
 )
@@ -44,6 +51,10 @@ select
     (
         select count(pg_notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
-        where waiter.job = any(array(select id from mine))
-    ) as told
+        where waiter.job = any(array(select id from mine where state <> 'running'))
+    ) as told,
+    (
+        select count(pg_notify('rowlock:' || asked.worker, 'cancel'))
+        from (select distinct worker from mine where state = 'running') as asked
+    ) as asked
 from mine;

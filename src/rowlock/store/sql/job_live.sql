@@ -2,7 +2,7 @@
 -- JSON as text, whatever the caller's connection makes of json.
 select
     id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
-    null::timestamptz as ended_at, expires_at, worker, key, tags, waits_for, reason, args::text, null as result,
+    null::timestamptz as ended_at, expires_at, cancel_at, worker, key, tags, waits_for, reason, args::text, null as result,
     array_to_json(errors)::text as errors, progress::text
 from rowlock.jobs
 order by id;

@@ -47,7 +47,7 @@ select
     went.looked, went.edge, went.newest, null::date as expires_on,
     found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
     found.attempts, found.run_at, found.created_at, found.started_at, null::timestamptz as ended_at, found.expires_at,
-    found.worker, found.key, found.tags, found.waits_for, found.reason,
+    found.cancel_at, found.worker, found.key, found.tags, found.waits_for, found.reason,
     case when :whole::boolean then found.args::text end as args,
     null::text as result,
     case when :whole::boolean then array_to_json(found.errors)::text end as errors,

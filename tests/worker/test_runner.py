@@ -1,0 +1,169 @@
+"""The runner by itself: what becomes of jobs that have not begun, and of all of them when the lease is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from rowlock import LeaseLost, Rowlock, current_job
+from rowlock.model.outcome import Cancelled, HandedBack, Snoozed, Unsettled
+from rowlock.model.row import Claimed
+from rowlock.worker import run
+from rowlock.worker.attempt import unheard
+from rowlock.worker.count import Counts
+from rowlock.worker.run import Runner
+from tests.waiting import auntil
+
+Finished = list[tuple[str, Unsettled]]
+
+
+def claimed(number: int, task: str = "holds", crashes: int = 0) -> Claimed:
+    job = str(UUID(int=number))
+    return Claimed(job, f"{number}", task, "{}", "q", 0, "", 0, crashes, 1, 10, None, False, None, None)
+
+
+def app_that_holds(told: list[str]) -> Rowlock:
+    app = Rowlock()
+
+    @app.task(name="holds")
+    async def holds() -> None:
+        told.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                current_job().check()
+            except LeaseLost:
+                told.append("lease lost")
+
+    return app
+
+
+def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
+    nobody: Any = None
+    return Runner(
+        handlers=app.load(),
+        slots=slots,
+        threads=1,
+        finished=lambda row, outcome: finished.append((row.token, outcome)),
+        counts=Counts("worker"),
+        progress=unheard,
+        speaks=nobody,
+        endings=nobody,
+        worn=lambda: None,
+    )
+
+
+def play(part: Callable[[Runner, list[str], Finished], Any], *, slots: int = 1) -> tuple[list[str], Finished]:
+    """Play a part on a loop of its own; answers what handlers were told, and what has finished."""
+    told: list[str] = []
+    finished: Finished = []
+
+    async def main() -> None:
+        runner = runner_of(app_that_holds(told), finished, slots=slots)
+        await part(runner, told, finished)
+        runner.drain()
+        await runner.cancel()
+        runner.close()
+
+    asyncio.run(main())
+    return told, finished
+
+
+def take(runner: Runner, *rows: Claimed) -> None:
+    runner.take(rows, asked=len(rows), round_trip=0.01)
+
+
+def test_a_job_claimed_ahead_that_is_to_be_cancelled_does_not_begin() -> None:
+    async def part(runner: Runner, told: list[str], finished: Finished) -> None:
+        take(runner, claimed(1), claimed(2), claimed(3))
+        await auntil(lambda: told)
+
+        runner.cancel_jobs(["2", "of somebody else"])
+
+        assert finished == [("2", Cancelled("asked"))]
+
+    told, finished = play(part)
+
+    assert told == ["began"]
+    assert finished == [("2", Cancelled("asked")), ("3", HandedBack()), ("1", HandedBack())]
+
+
+def test_a_job_that_is_cancelled_between_its_start_and_its_first_step_ends_once() -> None:
+    async def part(runner: Runner, _told: list[str], finished: Finished) -> None:
+        take(runner, claimed(1))
+
+        runner.cancel_jobs(["1"])
+        runner.cancel_jobs(["1"])
+        await asyncio.sleep(0)
+
+        assert finished == [("1", Cancelled("asked"))]
+
+    told, finished = play(part)
+
+    assert told == []
+    assert len(finished) == 1
+
+
+def test_without_a_lease_every_attempt_is_told_and_none_is_settled() -> None:
+    async def part(runner: Runner, told: list[str], _finished: Finished) -> None:
+        take(runner, claimed(1), claimed(2), claimed(3))
+        await auntil(lambda: told == ["began"] * 2)
+
+        runner.fence()
+        await auntil(lambda: told.count("lease lost") == 2)
+        take(runner, claimed(4))
+
+    told, finished = play(part, slots=2)
+
+    assert told == ["began"] * 2 + ["lease lost"] * 2
+    assert finished == [("4", HandedBack())]
+
+
+def test_only_the_attempts_that_have_lost_their_jobs_are_stopped() -> None:
+    async def part(runner: Runner, told: list[str], _finished: Finished) -> None:
+        take(runner, claimed(1), claimed(2), claimed(3))
+        await auntil(lambda: told == ["began"] * 2)
+
+        runner.lost(["1", "3"])
+        await auntil(lambda: "lease lost" in told)
+
+        assert runner.known() == ["2"]
+
+    _, finished = play(part, slots=2)
+
+    assert finished == [("2", HandedBack())]
+
+
+def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
+    async def part(runner: Runner, told: list[str], _finished: Finished) -> None:
+        before = asyncio.all_tasks()
+        take(runner, claimed(1))
+        await auntil(lambda: told)
+        [task] = asyncio.all_tasks() - before
+
+        assert runner.blame(task) == f"holds {UUID(int=1)}"
+        assert runner.blame(asyncio.current_task()) is None
+
+    play(part)
+
+
+def test_a_suspect_is_put_off_when_what_runs_does_not_end(monkeypatch: Any) -> None:  # noqa: ANN401  pytest's
+    monkeypatch.setattr(run, "_ALONE_WITHIN", timedelta(milliseconds=20))
+
+    async def part(runner: Runner, told: list[str], finished: Finished) -> None:
+        take(runner, claimed(1))
+        await auntil(lambda: told)
+        take(runner, claimed(2, crashes=2), claimed(3))
+
+        assert runner.room() == 0
+        assert finished == [("3", HandedBack())]
+        await auntil(lambda: len(finished) == 2)
+
+        assert finished[1] == ("2", Snoozed(timedelta(milliseconds=20)))
+        assert runner.room() == 1
+
+    play(part, slots=2)
