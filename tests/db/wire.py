@@ -24,12 +24,17 @@ class Wire:
         self._listener.listen()
         self._open: list[socket.socket] = []
         self._losing: Callable[[], None] | None = None
+        self._cutting: tuple[bytes, bool] | None = None
         self.lost = 0
         self.url = psycopg.conninfo.make_conninfo(url, host=str(folder), port=1)
 
     def lose_next_reply(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Swallow the next reply and cut that connection; `meanwhile` happens before the client notices."""
         self._losing = meanwhile
+
+    def cut_at(self, request: bytes, *, arrives: bool) -> None:
+        """Cut the connection on which this is asked next: when the server has answered it, or before it gets there."""
+        self._cutting = (request, arrives)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -56,6 +61,13 @@ class Wire:
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):  # cut from the other side
             while sent := _received(client):
+                if self._cutting is not None and self._cutting[0] in sent:
+                    (_, arrives), self._cutting = self._cutting, None
+                    if not arrives:
+                        self.lost += 1
+                        _cut(client)
+                        break
+                    self.lose_next_reply()
                 server.sendall(sent)
         _cut(server)
 

@@ -42,6 +42,22 @@ async def quick() -> None:
     """Be done at once."""
 
 
+@app.task(name="write once")
+async def write_once(number: int) -> None:
+    """Write a row together with the end of the job."""
+    async with current_job().transaction() as connection:
+        await connection.execute("insert into effects values (%s)", [number])
+        await connection.execute("select pg_sleep(0.05)")
+
+
+@app.task(name="write once in a thread")
+def write_once_in_a_thread(number: int) -> None:
+    """Write a row together with the end of the job."""
+    with current_job().transaction() as connection:
+        connection.execute("insert into effects values (%s)", [number])
+        connection.execute("select pg_sleep(0.05)")
+
+
 @contextmanager
 def worker_process(url: str, *, lease: float = 30.0) -> Iterator[subprocess.Popen[str]]:
     """A running worker process that has printed that it works; killed at the end if it still lives."""

@@ -7,7 +7,7 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,18 +17,34 @@ from uuid import UUID, uuid4
 
 from rowlock.app import Rowlock
 from rowlock.db.borrowed import lent
+from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.borrowed.nested import Nested
+from rowlock.db.handlers import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
 from rowlock.jobs import refuse_in_loop
-from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, Outcome, Retried, Snoozed, Succeeded
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Committed,
+    Ended,
+    Failed,
+    Outcome,
+    Retried,
+    Snoozed,
+    Succeeded,
+    Unsettled,
+)
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, queues, schema, workers
 from rowlock.store.jobs import Lane
 from rowlock.store.query import Conversation, Query
 from rowlock.testing.beside import InThread, beside, in_framework_thread
 from rowlock.worker.around import checked, enter
+from rowlock.worker.attempt import Attempt as WorkersAttempt
 from rowlock.worker.call import Caller
 from rowlock.worker.lanes import Floors, Queues
 from rowlock.worker.retention import Retention
+from rowlock.worker.transaction import Endings, Ground
 
 T = TypeVar("T")
 
@@ -184,17 +200,22 @@ class _Drain:
         self._caller = Caller(
             handlers=self._handlers,
             in_thread=in_thread,
+            speaks=self,
+            endings=Endings(self, self._handlers, self._retention.after, self._last_words),
             arounds=app.arounds,
             progress=self._say,
             seen=self._errors.append,
         )
         self._worker = str(uuid4())
         self._attempts: list[Attempt] = []
+        self._offered: object | None = None
+        self._ground: Ground
 
     async def run(self, offered: object | None) -> Drained:
         """Run what is due; handlers enqueue on the connection that is `offered`, if there is one."""
         async with AsyncExitStack() as stack:
             await enter(stack, checked(self._app.lifespan(), "lifespan"))
+            self._offered = offered
             if offered is not None:
                 stack.enter_context(self._app.within(offered))
             try:
@@ -202,6 +223,7 @@ class _Drain:
             except WrongConnection as error:
                 error.add_note("drain takes sync connections, and Django's; adrain takes async ones, and Django's")
                 raise
+            self._ground = await self._find_ground(stack)
             try:
                 await self._work()
             except BaseException:
@@ -219,7 +241,10 @@ class _Drain:
             outcome = await self._run(row)
             error = self._errors[0] if self._errors else None
             try:
-                await self._converse(partial(self._settle, row, outcome))
+                if isinstance(outcome, Committed):
+                    outcome = Succeeded(outcome.result)
+                else:
+                    await self._converse(partial(self._settle, row, outcome))
             except Exception as trouble:
                 raise trouble from error  # which may be what broke the transaction
             kept = None if isinstance(error, Interruption) else error
@@ -229,7 +254,7 @@ class _Drain:
 
     async def _run(self, row: Claimed) -> Outcome:
         """One attempt, in a task of its own: a cancellation of ours is none of its own."""
-        attempt = asyncio.create_task(self._caller.attempt(row))
+        attempt = asyncio.create_task(self._caller.attempt(WorkersAttempt(row)))
         try:
             await asyncio.wait({attempt})
         except asyncio.CancelledError:
@@ -239,9 +264,38 @@ class _Drain:
             raise
         return attempt.result()
 
+    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """What a sync handler asks the database, on the connection where its job is."""
+        return self._app.database.converse(begin, connection=self._offered, atomic=atomic)
+
+    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """What an async handler asks the database, on the connection where its job is."""
+        return await self._app.database.aconverse(begin, connection=self._offered, atomic=atomic)
+
+    async def _find_ground(self, stack: AsyncExitStack) -> Ground:
+        """Where handlers hold their transactions: on the connection where their jobs are, else as in a worker."""
+        database = self._app.database
+        if self._offered is not None:
+            return Nested(self._offered, database.schema)
+        server = await asyncio.to_thread(database.server)
+        ground = HandlerConnections(server, database.schema, deadline=database.deadline.value.total_seconds())
+        stack.push_async_callback(ground.close)
+        return ground
+
+    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
+        """The transaction of a sync handler."""
+        return self._ground.transaction(connection, last)
+
+    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:
+        """The transaction of an async handler."""
+        return self._ground.atransaction(connection, last)
+
     def _say(self, row: Claimed, share: float, note: str | None) -> None:
         """The latest word of an attempt on how far it is."""
         self._said[row.token] = (row, share, note)
+
+    def _last_words(self, row: Claimed) -> list[tuple[Claimed, float, str | None]]:
+        return [self._said[row.token]] if row.token in self._said else []
 
     # Conversations
 
@@ -253,7 +307,7 @@ class _Drain:
     def _claim(self, resend: bool) -> Conversation[Claimed | None]:  # noqa: FBT001  as Database.converse calls it
         if resend:
             yield jobs.hand_back(worker=self._worker)
-        if not (yield workers.renew(worker=self._worker, lease=_LEASE)):  # somebody moved the clock past our lease
+        if not (yield workers.renew(worker=self._worker)):  # somebody moved the clock past our lease
             yield workers.leave(worker=self._worker)
             yield self._register()
         lanes = (yield jobs.lanes()) if self._queues is None else _lanes(self._queues)
@@ -279,13 +333,16 @@ class _Drain:
             lease=_LEASE,
         )
 
-    def _settle(self, row: Claimed, outcome: Outcome, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+    def _settle(self, row: Claimed, outcome: Unsettled, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
         if row.token in self._said:
             yield jobs.progress([self._said[row.token]])
         if isinstance(outcome, Ended):
             written = yield jobs.settle([(row, outcome, self._retention.after(row, outcome))])
         else:
             written = yield jobs.give_back([(row, outcome)])
+            if not written and (row.token, True) in (yield jobs.held([row])):  # somebody has asked to cancel it
+                asked = Cancelled("asked")
+                written = yield jobs.settle([(row, asked, self._retention.after(row, asked))])
         if not written and not resend:
             raise RowlockError(
                 f"{row.task} {row.id} ran, but its outcome cannot be written: its row has changed or is locked; see "

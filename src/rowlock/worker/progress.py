@@ -36,6 +36,12 @@ class ProgressBoard:
             with suppress(RuntimeError):  # a thread that its worker has left behind: the loop is closed
                 self._loop.call_soon_threadsafe(self._expect)
 
+    def last_words(self, row: Claimed) -> list[Said]:
+        """Take the latest word of one attempt, for whoever ends its job without the settler."""
+        with self._lock:
+            said = self._said.pop(row.token, None)
+        return [] if said is None else [said]
+
     def _expect(self) -> None:
         self._loop.call_later(max(0.0, self._not_before - self._loop.time()), self._become_due)
 

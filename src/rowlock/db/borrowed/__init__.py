@@ -6,10 +6,11 @@ What goes wrong there is raised as the driver beneath says it: psycopg's or asyn
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from importlib import import_module
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
-from rowlock.db.borrowed.joining import wrong_kind
+from rowlock.db.borrowed.joining import LastWords, wrong_kind
 from rowlock.store.query import Conversation
 
 T = TypeVar("T")
@@ -33,6 +34,15 @@ class Kind(Protocol):
     def in_transaction(self, connection: object) -> bool:
         """Whether the driver's own connection has a transaction open, be it a failed one."""
 
+    def transaction(self, connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:
+        """A transaction on a sync connection, which the block commits."""
+
+    def atransaction(self, connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:
+        """A transaction on an async connection, which the block commits."""
+
+    def savepoint(self, connection: object) -> Any:  # noqa: ANN401  a context manager of the connection's own colour
+        """A part of the open transaction that is undone alone when it fails."""
+
 
 def converse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation on a sync connection of the caller's, in the transaction that is open there.
@@ -55,6 +65,25 @@ def physical(connection: object) -> object | None:
 def in_transaction(connection: object) -> bool:
     """Whether PostgreSQL has a transaction open on the caller's connection. Opens nothing."""
     return _kind(connection).in_transaction(connection)
+
+
+def transaction(connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:
+    """A transaction on a sync connection of the caller's, begun by the block unless it is open already.
+
+    At its end the last words are said, and all is committed, by the means of the connection's library. An error rolls
+    all of it back. Where that is not the block's to do, inside a transaction block of the caller's, it is refused.
+    """
+    return _kind(connection).transaction(connection, last, schema)
+
+
+def atransaction(connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:
+    """As `transaction`, for async callers."""
+    return _kind(connection).atransaction(connection, last, schema)
+
+
+def savepoint(connection: object) -> Any:  # noqa: ANN401  a context manager of the connection's own colour
+    """A part of the caller's open transaction, as the connection's library makes one, that is undone if it fails."""
+    return _kind(connection).savepoint(connection)
 
 
 def _kind(connection: object) -> Kind:

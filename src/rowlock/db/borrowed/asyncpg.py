@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -12,7 +13,17 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from rowlock.db import session
-from rowlock.db.borrowed.joining import has_failed, is_async, is_closed, joined, wrong_kind
+from rowlock.db.borrowed.joining import (
+    LastWords,
+    has_failed,
+    is_async,
+    is_closed,
+    is_inside,
+    joined,
+    needs_async_with,
+    nothing,
+    wrong_kind,
+)
 from rowlock.errors import WrongConnection
 from rowlock.store.query import Conversation, Copy, Row, Said, numbered, target
 
@@ -27,11 +38,7 @@ def converse(connection: object, conversation: Conversation[T], schema: str, *, 
 
 async def aconverse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation."""
-    mine = physical(connection)
-    if mine is None:
-        raise WrongConnection("connection= went back to its pool; pass one that is acquired")
-    if mine.is_closed():
-        raise is_closed()
+    mine = _usable(connection)
     inside = mine.is_in_transaction()
     whole = joined(conversation, physical=mine, schema=schema, atomic=atomic, inside=inside)
     return await session.aconverse(partial(_run, mine, schema), whole)
@@ -53,6 +60,39 @@ def in_transaction(connection: object) -> bool:
     """Whether it has a transaction open."""
     mine = physical(connection)
     return mine is not None and not mine.is_closed() and bool(mine.is_in_transaction())
+
+
+def transaction(connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:  # noqa: ARG001
+    """Refuse: every asyncpg connection is async."""
+    physical(connection)
+    raise needs_async_with()
+
+
+@asynccontextmanager
+async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+    """A transaction; one that is open belongs to the block that began it, and asyncpg lets nobody else commit it."""
+    mine = _usable(connection)
+    if mine.is_in_transaction():
+        raise is_inside("a transaction")
+    async with mine.transaction():
+        await aconverse(mine, nothing(), schema, atomic=False)
+        yield
+        await aconverse(mine, last.say(), schema, atomic=False)
+    last.committed()
+
+
+def savepoint(connection: object) -> Any:  # noqa: ANN401  of a library without types
+    """The library's own."""
+    return _usable(connection).transaction()
+
+
+def _usable(connection: object) -> asyncpg.Connection:
+    mine = physical(connection)
+    if mine is None:
+        raise WrongConnection("connection= went back to its pool; pass one that is acquired")
+    if mine.is_closed():
+        raise is_closed()
+    return mine
 
 
 async def _run(connection: asyncpg.Connection, schema: str, said: Said) -> list[Any]:

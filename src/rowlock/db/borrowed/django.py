@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, connections
+from django.db import transaction as transactions
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.connection import ConnectionProxy
 
 from rowlock.db.borrowed import psycopg as on_psycopg
-from rowlock.db.borrowed.joining import wrong_kind
+from rowlock.db.borrowed.joining import LastWords, is_inside, nothing, wrong_kind
 from rowlock.errors import WrongConnection
 from rowlock.store.query import Conversation
 
@@ -21,14 +24,9 @@ T = TypeVar("T")
 
 def converse(connection: object, conversation: Conversation[T], schema: str, *, atomic: bool) -> T:
     """Hold a conversation in the caller's thread."""
-    mine = _wrapper(connection)
-    _check_usable(mine)
-    try:
-        mine.ensure_connection()
-    except SynchronousOnlyOperation as error:
-        raise WrongConnection(
-            "enqueue would block the running event loop on Django's connection; use `await task.aenqueue(…)`"
-        ) from error
+    mine = _opened(
+        connection, "enqueue would block the running event loop on Django's connection; use `await task.aenqueue(…)`"
+    )
     with mine.wrap_database_errors:
         return on_psycopg.converse(mine.connection, conversation, schema, atomic=atomic)
 
@@ -55,6 +53,51 @@ def in_transaction(connection: object) -> bool:
     """Whether this thread's psycopg connection has a transaction open."""
     driver = physical(connection)
     return driver is not None and on_psycopg.in_transaction(driver)
+
+
+@contextmanager
+def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+    """An atomic block in the caller's thread."""
+    mine = _opened(connection, _NEEDS_SYNC)
+    if mine.in_atomic_block:
+        raise is_inside("an atomic block")
+    if not mine.get_autocommit():
+        raise WrongConnection(
+            "connection= has its autocommit off; turn it on, and let this block begin the transaction"
+        )
+    with transactions.atomic(using=mine.alias):
+        # Before the caller's own hooks: when one of those fails, the transaction is committed all the same.
+        mine.on_commit(last.committed)
+        converse(mine, nothing(), schema, atomic=False)
+        yield
+        converse(mine, last.say(), schema, atomic=False)
+
+
+def atransaction(connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG001
+    """Refuse: Django has no async transactions. The thread of its async verbs is everybody's, with one connection."""
+    _wrapper(connection)
+    raise WrongConnection(_NEEDS_SYNC)
+
+
+def savepoint(connection: object) -> Any:  # noqa: ANN401  Django has no types
+    """The library's own."""
+    return transactions.atomic(using=_wrapper(connection).alias)
+
+
+_NEEDS_SYNC = (
+    "Django's transactions are for sync code; use `with current_job().transaction(connection=…)` in a sync handler"
+)
+
+
+def _opened(connection: object, in_loop: str) -> Any:  # noqa: ANN401  Django has no types
+    """The connection itself, usable and open; `in_loop` is what to say where that would block an event loop."""
+    mine = _wrapper(connection)
+    _check_usable(mine)
+    try:
+        mine.ensure_connection()
+    except SynchronousOnlyOperation as error:
+        raise WrongConnection(in_loop) from error
+    return mine
 
 
 def _wrapper(connection: object) -> Any:  # noqa: ANN401  Django has no types

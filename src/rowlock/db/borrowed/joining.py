@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rowlock.errors import SchemaMissing, WrongConnection
+from rowlock.store import path
 from rowlock.store import schema as schema_store
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.query import Conversation
 
 T = TypeVar("T")
 
-# The schemas seen on each of the drivers' own connections.
-_seen: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
+
+class LastWords(NamedTuple):
+    """What is said last in a transaction, made when its time has come; and who is told that it is committed."""
+
+    say: Callable[[], Conversation[None]]
+    committed: Callable[[], None]
+
+
+# The schemas seen on each of the drivers' own connections, and whether our statements can be said there as they are.
+_seen: WeakKeyDictionary[object, dict[str, bool]] = WeakKeyDictionary()
 
 
 def joined(
@@ -23,12 +33,19 @@ def joined(
 
     The schema is looked for once, and first: after a failed insert it would be too late for the caller's transaction.
     """
-    seen = _seen.setdefault(physical, set())
+    seen = _seen.setdefault(physical, {})
     if schema not in seen:
-        if not (yield schema_store.look(schema))[0]:
+        [(there, searched)] = yield schema_store.look(schema)
+        if not there:
             raise SchemaMissing(f"the connection's database has no schema {schema!r}; run: rowlock migrate")
-        seen.add(schema)
-    return (yield from all_or_nothing(conversation, inside=inside) if atomic else conversation)
+        seen[schema] = path.is_plain(searched)
+    whole = all_or_nothing(conversation, inside=inside) if atomic else conversation
+    return (yield from whole if seen[schema] else path.undisturbed(whole, inside=inside))
+
+
+def nothing() -> Conversation[None]:
+    """Say nothing: of a conversation on somebody else's connection only the look for our schema is left."""
+    yield from ()
 
 
 def wrong_kind(connection: object) -> WrongConnection:
@@ -52,6 +69,28 @@ def is_async() -> WrongConnection:
 def is_sync() -> WrongConnection:
     """It would block the event loop."""
     return WrongConnection("aenqueue got a sync connection; use `task.using(connection=…).enqueue(…)`")
+
+
+def needs_async_with() -> WrongConnection:
+    """Its transaction cannot be ended without an await."""
+    return WrongConnection(
+        "`with` got an async connection; use `async with current_job().transaction(connection=…)` in an async handler"
+    )
+
+
+def needs_with() -> WrongConnection:
+    """Its transaction would block the event loop."""
+    return WrongConnection(
+        "`async with` got a sync connection; use `with current_job().transaction(connection=…)` in a sync handler"
+    )
+
+
+def is_inside(block: str) -> WrongConnection:
+    """Its transaction is somebody else's to commit."""
+    return WrongConnection(
+        f"connection= is inside {block}, which current_job().transaction() cannot commit; leave that block first, and "
+        "let this one begin the transaction"
+    )
 
 
 def is_closed() -> WrongConnection:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -15,7 +17,19 @@ from psycopg.rows import TupleRow, tuple_row
 from psycopg.types.string import TextBinaryLoader
 
 from rowlock.db import session
-from rowlock.db.borrowed.joining import has_failed, is_async, is_closed, is_sync, joined, wrong_kind
+from rowlock.db.borrowed.joining import (
+    LastWords,
+    has_failed,
+    is_async,
+    is_closed,
+    is_inside,
+    is_sync,
+    joined,
+    needs_async_with,
+    needs_with,
+    nothing,
+    wrong_kind,
+)
 from rowlock.store.query import Conversation
 
 T = TypeVar("T")
@@ -62,6 +76,67 @@ def in_transaction(connection: object) -> bool:
     """Whether it has a transaction open."""
     mine = physical(connection)
     return not mine.closed and mine.pgconn.transaction_status != TransactionStatus.IDLE
+
+
+@contextmanager
+def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+    """A transaction on a sync connection; psycopg refuses commit() and rollback() inside of it."""
+    if isinstance(connection, psycopg.AsyncConnection):
+        raise needs_async_with()
+    if not isinstance(connection, psycopg.Connection):
+        raise wrong_kind(connection)
+    _check_outermost(connection)
+    is_open, said = in_transaction(connection), False
+    try:
+        with connection.transaction():
+            converse(connection, nothing(), schema, atomic=False)
+            yield
+            converse(connection, last.say(), schema, atomic=False)
+            said = True
+        if is_open and said:
+            connection.commit()
+    finally:
+        if is_open and in_transaction(connection):
+            with suppress(psycopg.Error):  # what failed first is what the caller has to know
+                connection.rollback()
+    if said:  # psycopg.Rollback, raised in the block, ends it without a word
+        last.committed()
+
+
+@asynccontextmanager
+async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+    """A transaction on an async connection; psycopg refuses commit() and rollback() inside of it."""
+    if isinstance(connection, psycopg.Connection):
+        raise needs_with()
+    if not isinstance(connection, psycopg.AsyncConnection):
+        raise wrong_kind(connection)
+    _check_outermost(connection)
+    is_open, said = in_transaction(connection), False
+    try:
+        async with connection.transaction():
+            await aconverse(connection, nothing(), schema, atomic=False)
+            yield
+            await aconverse(connection, last.say(), schema, atomic=False)
+            said = True
+        if is_open and said:
+            await connection.commit()
+    finally:
+        if is_open and in_transaction(connection):
+            with suppress(psycopg.Error):
+                await connection.rollback()
+    if said:
+        last.committed()
+
+
+def savepoint(connection: object) -> Any:  # noqa: ANN401  of either colour
+    """The library's own."""
+    return physical(connection).transaction()
+
+
+def _check_outermost(connection: _Either) -> None:
+    _check_usable(connection)
+    if connection._num_transactions:  # noqa: SLF001  nothing public tells
+        raise is_inside("a connection.transaction() block")
 
 
 def _check_usable(connection: _Either) -> None:

@@ -5,8 +5,8 @@ SQLAlchemy is made to begin its transaction first, where it has not yet: it must
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Engine
@@ -17,7 +17,18 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import PoolProxiedConnection
 
 from rowlock.db import borrowed
-from rowlock.db.borrowed.joining import has_failed, is_async, is_closed, is_sync, wrong_kind
+from rowlock.db.borrowed.joining import (
+    LastWords,
+    has_failed,
+    is_async,
+    is_closed,
+    is_inside,
+    is_sync,
+    needs_async_with,
+    needs_with,
+    nothing,
+    wrong_kind,
+)
 from rowlock.errors import WrongConnection
 from rowlock.store.query import Conversation
 
@@ -80,6 +91,75 @@ def in_transaction(connection: object) -> bool:
     """Whether the driver's own connection has a transaction open."""
     driver = physical(connection)
     return driver is not None and borrowed.in_transaction(driver)
+
+
+@contextmanager
+def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+    """A transaction on a sync session or connection, as SQLAlchemy sees it: one that it has begun is gone on with."""
+    mine = _unscoped(connection)
+    if isinstance(mine, AsyncSession | AsyncConnection):
+        raise needs_async_with()
+    with _explained():
+        _check_outermost(mine)
+    converse(mine, nothing(), schema, atomic=False)
+    try:
+        yield
+        if isinstance(mine, Session):
+            mine.flush()
+        converse(mine, last.say(), schema, atomic=False)
+        mine.commit()
+    except BaseException:
+        with suppress(Exception):  # what failed first is what the caller has to know
+            mine.rollback()
+        raise
+    last.committed()
+
+
+@asynccontextmanager
+async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+    """As `transaction`, on an async session or connection."""
+    mine = _unscoped(connection)
+    if isinstance(mine, Session | Connection):
+        raise needs_with()
+    with _explained():
+        await mine.run_sync(_check_outermost)
+    await aconverse(mine, nothing(), schema, atomic=False)
+    try:
+        yield
+        if isinstance(mine, AsyncSession):
+            await mine.flush()
+        await aconverse(mine, last.say(), schema, atomic=False)
+        await mine.commit()
+    except BaseException:
+        with suppress(Exception):
+            await mine.rollback()
+        raise
+    last.committed()
+
+
+def savepoint(connection: object) -> Any:  # noqa: ANN401  of either colour
+    """The library's own."""
+    return _unscoped(connection).begin_nested()
+
+
+def _check_outermost(mine: Session | Connection) -> None:
+    """Refuse what commit() would not commit."""
+    if mine.in_nested_transaction():
+        raise is_inside("a savepoint")
+    driver: Any = _begun(mine).dbapi_connection
+    if driver.autocommit:
+        raise WrongConnection(
+            "connection= has the isolation level AUTOCOMMIT: each statement commits; pass one with transactions"
+        )
+    if isinstance(mine, Session) and _has_joined(mine):
+        raise is_inside("a transaction of its connection's, which the session has joined")
+
+
+def _has_joined(session: Session) -> bool:
+    """Whether a session that is bound to a connection found it in a transaction, which its commit() leaves open."""
+    root = session.get_transaction()
+    begun = () if root is None else root._connections.values()  # noqa: SLF001  nothing public tells
+    return session.connection().in_nested_transaction() or not all(commits for _, _, commits, _ in begun)
 
 
 def _unscoped(connection: object) -> Session | Connection | AsyncSession | AsyncConnection:
