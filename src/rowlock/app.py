@@ -47,6 +47,10 @@ class Rowlock:
     `imports` are the modules that a worker loads to know the tasks. `lifespan` is a function of the app that answers a
     context manager, plain or async: a worker lives inside it. `connection` is asked at each enqueue which connection of
     yours to use, and may answer None. Making an app does no I/O.
+
+    `pooler` says whether a pooler in transaction mode, such as PgBouncer, stands before the database; unless it is said
+    here or in $ROWLOCK_POOLER, that is found out. `listen_url`, else $ROWLOCK_LISTEN_URL, is an address around it, for
+    notifications. `deadline`, else $ROWLOCK_DEADLINE, is how long a call waits for the database: 30 seconds.
     """
 
     def __init__(
@@ -59,6 +63,9 @@ class Rowlock:
         keep: Keep | None = None,
         lifespan: Callable[[Rowlock], Plain | Async] = nullcontext,
         connection: Callable[[], object | None] | None = None,
+        pooler: bool | None = None,
+        listen_url: str | None = None,
+        deadline: timedelta | None = None,
     ) -> None:
         if url is not None and embedded is not None:
             raise InvalidOption("give url= or embedded=, not both")
@@ -69,11 +76,13 @@ class Rowlock:
         self.keep = keep or Keep()
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
-        self.database = Database(lambda: find_address(url, embedded), schema)
+        self.database = Database(
+            lambda: find_address(url, embedded), schema, pooler=pooler, listen_url=listen_url, deadline=deadline
+        )
         self.waiting_room = WaitingRoom(self.database)
         self.jobs = Jobs(self.database, self.keep)
         self._pauses = Pauses(self.database)
-        self._enqueuer = Enqueuer(self.database, self.waiting_room, connection)
+        self._enqueuer = Enqueuer(self.database, self.waiting_room, self.keep, connection)
 
     # Declaring tasks
 
@@ -164,7 +173,14 @@ class Rowlock:
     def _handle(self, record: JobRecord) -> Job[Any]:
         # Whoever enqueues by SQL may name a task as no decorator could.
         task = self.tasks.get(record.task) or self._stranger("unknown")
-        return Job(str(record.id), task=record.task, queue=record.queue, room=self.waiting_room, handler=task.handler)
+        return Job(
+            str(record.id),
+            task=record.task,
+            queue=record.queue,
+            room=self.waiting_room,
+            handler=task.handler,
+            keep=self.keep,
+        )
 
     # Pausing
 
@@ -234,13 +250,21 @@ class Rowlock:
 
     # Living
 
-    def migrate(self) -> list[str]:
-        """Bring the database's schema up to date; answers the names of the migrations applied."""
-        return [f"{migration.version:04d}_{migration.name}" for migration in self.database.migrate()]
+    def migrate(self, *, roles: bool = False) -> list[str]:
+        """Bring the database's schema up to date; answers the names of the migrations applied.
 
-    async def amigrate(self) -> list[str]:
-        """Bring the database's schema up to date; answers the names of the migrations applied."""
-        return await asyncio.to_thread(self.migrate)
+        With `roles`, also make the roles rowlock_enqueue, _results, _worker, _viewer and _operator, and give each the
+        rights it needs and no others.
+        """
+        return [f"{migration.version:04d}_{migration.name}" for migration in self.database.migrate(roles=roles)]
+
+    async def amigrate(self, *, roles: bool = False) -> list[str]:
+        """Bring the database's schema up to date; answers the names of the migrations applied.
+
+        With `roles`, also make the roles rowlock_enqueue, _results, _worker, _viewer and _operator, and give each the
+        rights it needs and no others.
+        """
+        return await asyncio.to_thread(self.migrate, roles=roles)
 
     def worker(
         self,
@@ -249,12 +273,16 @@ class Rowlock:
         slots: int | None = None,
         threads: int | None = None,
         lease: timedelta | None = None,
+        renew: timedelta | None = None,
+        deadline: timedelta | None = None,
         grace: timedelta | None = None,
     ) -> Worker:
         """A worker of this app's jobs: `async with app.worker(queues=["mail", "default"], slots=100):`.
 
         Queues in a sequence are strict, each looked into only when those before it are empty; in a mapping they have
         weights. Sync handlers run in `threads` (at most 32 unless asked). `grace` is what running jobs get at the end.
+        A worker holds its jobs under a `lease`, which it must `renew` in time; `deadline` is how long the database may
+        take to answer it. Those two follow from the lease unless given.
         What is not given comes from the environment ($ROWLOCK_SLOTS …), else it is the queue `default`, 100 slots and
         30 seconds each of lease and grace.
         """
@@ -266,6 +294,8 @@ class Rowlock:
             slots=slots,
             threads=threads,
             lease=lease,
+            renew=renew,
+            deadline=deadline,
             grace=grace,
             arounds=self.arounds,
             lifespan=self.lifespan,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 
 from psycopg import errors, sql
 
-from rowlock.db.session import Connection, converse, run
+from rowlock.db.session import Session, converse, run
 from rowlock.store import schema as schema_store
-from rowlock.store.query import Conversation
 from rowlock.store.schema import LONGEST_RETENTION, PARTITIONED, Partition
 
 log = logging.getLogger("rowlock.upkeep")
@@ -19,44 +20,55 @@ log = logging.getLogger("rowlock.upkeep")
 _LOCK_TIMEOUT = "200ms"
 
 
-def make_partitions(connection: Connection, schema: str, *, longest: timedelta = LONGEST_RETENTION) -> None:
+def make_partitions(connection: Session, schema: str, *, longest: timedelta = LONGEST_RETENTION) -> None:
     """Make every missing partition from today until a week past the longest retention."""
-    _hold(connection, schema, schema_store.make_partitions(longest=longest))
-
-
-def make_day(connection: Connection, schema: str, day: date) -> None:
-    """Make the history partition of one day."""
-    _hold(connection, schema, schema_store.make_parts(PARTITIONED[0], start=day, end=day + timedelta(days=1)))
-
-
-def _hold(connection: Connection, schema: str, conversation: Conversation[None]) -> None:
     with connection.transaction():
-        converse(partial(run, connection.cursor(), schema=schema), conversation)
+        converse(partial(run, connection.cursor(), schema=schema), schema_store.make_partitions(longest=longest))
 
 
-def drop_partitions(connection: Connection, schema: str) -> list[str]:
+def drop_partitions(connection: Session, schema: str) -> list[str]:
     """Drop the partitions whose last day has passed; answers their names."""
     dropped = []
     today = run(connection.cursor(), schema_store.today(), schema)[0]
-    connection.execute("select set_config('lock_timeout', %s, false)", [_LOCK_TIMEOUT])
+    drop = _way_to_drop(connection, schema)
     try:
         for partitioned in PARTITIONED:
             for partition in run(connection.cursor(), schema_store.partitions(partitioned), schema):
                 if partition.end <= today:
-                    _drop(connection, schema, partitioned.table, partition)
+                    drop(connection, schema, partitioned.table, partition)
                     dropped.append(partition.name)
     except (errors.LockNotAvailable, errors.UndefinedTable, errors.ObjectNotInPrerequisiteState) as busy:
         # Readers hold it, or another worker drops the same one; either way it is gone or waits for the next upkeep.
         log.info("expired partitions stay for now: %s", busy.diag.message_primary)
-    finally:
-        connection.execute("select set_config('lock_timeout', '0', false)")
     return dropped
 
 
-def _drop(connection: Connection, schema: str, table: str, partition: Partition) -> None:
+def _way_to_drop(connection: Session, schema: str) -> Callable[[Session, str, str, Partition], None]:
+    """A role that does not own the tables must have it done; and a pooler lends nothing outside of a transaction."""
+    if connection.pooled or not run(connection.cursor(), schema_store.owned(), schema)[0]:
+        return _have_dropped
+    return _drop
+
+
+def _have_dropped(connection: Session, schema: str, table: str, partition: Partition) -> None:
+    run(connection.cursor(), schema_store.drop(table, first_day=partition.start), schema)
+
+
+def _drop(connection: Session, schema: str, table: str, partition: Partition) -> None:
     """Detach, then drop: a plain DROP would wait for every reader, and every settle would wait behind it."""
     parent, part = sql.Identifier(schema, table), sql.Identifier(schema, partition.name)
-    if partition.detaching is not None:
-        how = sql.SQL("finalize") if partition.detaching else sql.SQL("concurrently")
-        connection.execute(sql.SQL("alter table {} detach partition {} {}").format(parent, part, how))
-    connection.execute(sql.SQL("drop table {}").format(part))
+    with _in_haste(connection):
+        if partition.detaching is not None:
+            how = sql.SQL("finalize") if partition.detaching else sql.SQL("concurrently")
+            connection.execute(sql.SQL("alter table {} detach partition {} {}").format(parent, part, how))
+        connection.execute(sql.SQL("drop table {}").format(part))
+
+
+@contextmanager
+def _in_haste(connection: Session) -> Iterator[None]:
+    before = connection.execute("select current_setting('lock_timeout')").fetchone()
+    connection.execute("select set_config('lock_timeout', %s, false)", [_LOCK_TIMEOUT])
+    try:
+        yield
+    finally:
+        connection.execute("select set_config('lock_timeout', %s, false)", before)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from rowlock.model.answer import Page, Preview
@@ -54,9 +54,31 @@ class Seen(NamedTuple):
     found: Found | None
 
 
-def page(asked: Filter, *, limit: int, before: UUID | None) -> Conversation[Page]:
+class Build(Protocol):
+    """A look at one window of live, or of ended, jobs."""
+
+    def __call__(
+        self,
+        asked: Filter,
+        *,
+        states: frozenset[State],
+        before: str,
+        down_to: str,
+        ids: list[str] | None,
+        limit: int,
+        whole: bool,
+    ) -> Query[Seen]:
+        """The query."""
+
+
+# How to look at live jobs, and at ended ones.
+Looks = tuple[Build, Build]
+
+
+def page(asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None = None) -> Conversation[Page]:
     """A page of records; one more is looked for, to know whether there is a next page."""
-    records = yield from _newest(asked, states=asked.states or frozenset(STATES), limit=limit + 1, before=before)
+    states = asked.states or frozenset(STATES)
+    records = yield from _newest(asked, states=states, limit=limit + 1, before=before, looks=looks)
     return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else None)
 
 
@@ -86,12 +108,13 @@ def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
 
 
 def _newest(
-    asked: Filter, *, states: frozenset[State], limit: int, before: UUID | None = None
+    asked: Filter, *, states: frozenset[State], limit: int, before: UUID | None = None, looks: Looks | None = None
 ) -> Conversation[list[JobRecord]]:
     """So many records, however many windows it takes to find them."""
     records: list[JobRecord] = []
     while True:
-        window = yield from look(asked, states=states, before=before, limit=limit - len(records), whole=True)
+        left = limit - len(records)
+        window = yield from look(asked, states=states, before=before, limit=left, whole=True, looks=looks)
         records += [row.record for row in window.found if row.record is not None]
         before = window.edge
         if before is None or len(records) == limit:
@@ -99,18 +122,25 @@ def _newest(
 
 
 def look(
-    asked: Filter, *, states: frozenset[State], before: UUID | None, limit: int, whole: bool
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    before: UUID | None,
+    limit: int,
+    whole: bool,
+    looks: Looks | None = None,
 ) -> Conversation[Window]:
     """Look at the next window: at most `limit` jobs in these states that match.
 
     Live jobs come first: one that ends in between is then seen twice, and not missed.
     """
+    at_live, at_ended = looks or (live, ended)
     start = TOP if before is None else str(before)
     ids, rest = _next_ids(asked, start)
     edge = ids[-1] if ids and rest else None
     seen: list[Seen] = []
     found: dict[str, Found] = {}
-    for wanted, build in ((states & LIVE, live), (states & ENDED, ended)):
+    for wanted, build in ((states & LIVE, at_live), (states & ENDED, at_ended)):
         if not wanted or ids == []:
             continue
         rows = yield build(asked, states=wanted, before=start, down_to=edge or NIL, ids=ids, limit=limit, whole=whole)
@@ -171,8 +201,8 @@ def live(
             "tag": asked.tag,
             "key": asked.key,
             "args": asked.args_json,
-            "since": _moment(asked.since),
-            "until": _moment(asked.until),
+            "since": moment(asked.since),
+            "until": moment(asked.until),
             "error": _error(asked),
             "reason": asked.reason,
             "ids": None if ids is None else plain_array(ids),
@@ -182,7 +212,7 @@ def live(
             "limit": str(limit),
             "whole": str(whole),
         },
-        _seen_whole if whole else _seen,
+        seen_whole if whole else _seen,
     )
 
 
@@ -205,8 +235,8 @@ def ended(
             "tag": asked.tag,
             "key": asked.key,
             "args": asked.args_json,
-            "since": _moment(asked.since),
-            "until": _moment(asked.until),
+            "since": moment(asked.since),
+            "until": moment(asked.until),
             "error": _error(asked),
             "reason": asked.reason,
             "ids": None if ids is None else plain_array(ids),
@@ -218,12 +248,13 @@ def ended(
             "down_to": down_to,
             "trouble": str("succeeded" not in states),
         },
-        _seen_whole if whole else _seen,
+        seen_whole if whole else _seen,
     )
 
 
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else instant(moment)
+def moment(at: datetime | None) -> str | None:
+    """An instant as a parameter."""
+    return None if at is None else instant(at)
 
 
 def _error(asked: Filter) -> str | None:
@@ -237,6 +268,7 @@ def _seen(row: Row) -> Seen:
     return Seen(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
 
 
-def _seen_whole(row: Row) -> Seen:
+def seen_whole(row: Row) -> Seen:
+    """A row of a look that wants whole records."""
     seen = _seen(row)
     return seen if seen.found is None else seen._replace(found=seen.found._replace(record=JobRecord.read(row[4:])))

@@ -29,9 +29,10 @@ class Migration:
 
 
 class Partition(NamedTuple):
-    """A part of history or events, holding what expires before `end`; detached at once, half, or not at all."""
+    """A part of history or events, holding what expires from `start` until before `end`; detached half, or wholly."""
 
     name: str
+    start: date
     end: date
     detaching: bool | None
 
@@ -43,12 +44,11 @@ class Partitioned:
     table: str
     step: int
 
-    def parts(self, *, start: date, end: date) -> list[tuple[str, date, date]]:
-        """Name and bounds of every part between two days."""
+    def first_days(self, *, start: date, end: date) -> list[date]:
+        """The first day of every part between two days."""
         first_day = date.fromordinal(start.toordinal() // self.step * self.step)
         count = max(0, -(-(end - first_day).days // self.step))
-        days = [first_day + timedelta(days=self.step * n) for n in range(count)]
-        return [(f"{self.table}_{day:%Y%m%d}", day, day + timedelta(days=self.step)) for day in days]
+        return [first_day + timedelta(days=self.step * n) for n in range(count)]
 
 
 PARTITIONED = (Partitioned("history", 1), Partitioned("events", 7))
@@ -85,9 +85,9 @@ def version() -> Query[tuple[int, int]]:
     return Query("schema_version", {}, lambda row: (row[0], row[1]))
 
 
-def look(schema: str) -> Query[bool]:
-    """Whether the schema is there."""
-    return Query("schema_look", {"table": qualified(schema, "jobs")}, first)
+def look(schema: str) -> Query[tuple[bool, list[str]]]:
+    """Whether the schema is there, and the schemas in which the session looks for names."""
+    return Query("schema_look", {"table": qualified(schema, "jobs")}, lambda row: (row[0], row[1]))
 
 
 def now() -> Query[datetime]:
@@ -105,7 +105,7 @@ def partitions(partitioned: Partitioned) -> Query[Partition]:
 
     def read(row: Row) -> Partition:
         start = date.fromisoformat(row[0][-8:])
-        return Partition(row[0], start + timedelta(days=partitioned.step), row[1])
+        return Partition(row[0], start, start + timedelta(days=partitioned.step), row[1])
 
     return Query("partition_list", {"table": partitioned.table}, read)
 
@@ -115,9 +115,19 @@ def longest_retention() -> Query[int]:
     return Query("retention_longest", {}, first)
 
 
-def partition(table: str, part: str, *, first_day: date, after: date) -> Query[None]:
-    """Make one part of a table, from a day until before another."""
-    return Query("partition_make", {"table": table, "part": part, "first": str(first_day), "after": str(after)}, first)
+def partition(table: str, *, first_day: date) -> Query[None]:
+    """Make the part of a table that begins on a day."""
+    return Query("partition_make", {"table": table, "first": str(first_day)}, first)
+
+
+def drop(table: str, *, first_day: date) -> Query[None]:
+    """Drop the part of a table that begins on a day, once everything in it has expired."""
+    return Query("partition_drop", {"table": table, "first": str(first_day)}, first)
+
+
+def owned() -> Query[bool]:
+    """Whether this role owns the tables."""
+    return Query("partition_owned", {}, first)
 
 
 def partition_lock() -> Query[None]:
@@ -135,11 +145,11 @@ def make_partitions(*, longest: timedelta = LONGEST_RETENTION) -> Conversation[N
 
 def make_parts(partitioned: Partitioned, *, start: date, end: date) -> Conversation[None]:
     """Make the missing parts of a table between two days; the lock is taken only where there is something to make."""
-    wanted = partitioned.parts(start=start, end=end)
-    if {part.name for part in (yield partitions(partitioned))} >= {name for name, _, _ in wanted}:
+    wanted = partitioned.first_days(start=start, end=end)
+    if {part.start for part in (yield partitions(partitioned))} >= set(wanted):
         return
     yield partition_lock()
-    there = {part.name for part in (yield partitions(partitioned))}
-    for name, first_day, after in wanted:
-        if name not in there:
-            yield partition(partitioned.table, name, first_day=first_day, after=after)
+    there = {part.start for part in (yield partitions(partitioned))}
+    for first_day in wanted:
+        if first_day not in there:
+            yield partition(partitioned.table, first_day=first_day)

@@ -44,6 +44,7 @@ class WorkerNow(NamedTuple):
     queues: list[str]
     started_at: str
     version: str
+    stuck: int
     claims: int
     claimed: int
     claim_seconds: float

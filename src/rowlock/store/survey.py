@@ -206,6 +206,7 @@ def _worker(row: stats.WorkerNow) -> WorkerStats:
         lease_left=timedelta(seconds=row.lease),
         started_at=datetime.fromisoformat(row.started_at),
         version=row.version,
+        stuck=row.stuck,
     )
 
 

@@ -1,10 +1,10 @@
 -- Measure what a claim that looks from the bottom of these lanes would touch: the same look, but it locks and claims nothing.
--- It asks for the token because a claim must visit the jobs themselves; for the id alone the index would do.
+-- It asks how often they may be tried because a claim must visit the jobs themselves; for the id alone the index would do.
 explain (analyze, buffers, timing off, format json)
-select due.token
+select due.attempts
 from unnest(:queues::text[], :priorities::smallint[]) as lane (queue, priority)
 cross join lateral (
-    select job.token
+    select job.attempts
     from rowlock.jobs as job
     where job.state = 'ready'
         and job.queue = lane.queue

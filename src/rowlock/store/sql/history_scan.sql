@@ -62,7 +62,7 @@ select
     went.looked, went.edge, went.newest, found.expires_on,
     found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
     found.attempts, found.run_at, found.created_at, found.started_at, found.ended_at, null::timestamptz as expires_at,
-    found.worker, found.key, found.tags, null as waits_for, found.reason,
+    null::timestamptz as cancel_at, found.worker, found.key, found.tags, null as waits_for, found.reason,
     case when :whole::boolean then found.args::text end as args,
     null::text as result,
     case when :whole::boolean then array_to_json(found.errors)::text end as errors,

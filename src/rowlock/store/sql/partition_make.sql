@@ -1,2 +1,2 @@
 -- Make one part of history or events.
-select rowlock.add_partition(:table, :part, :first::date, :after::date);
+select rowlock.make_part(:table, :first::date);

@@ -1,0 +1,110 @@
+"""Jobs as far as this role may read them: whole, else without arguments, results and errors.
+
+Which of the two it is, PostgreSQL says, by refusing: a right may be had in more ways than we could ask about.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from rowlock.model.answer import Page
+from rowlock.model.filter import Filter
+from rowlock.model.record import JobRecord, State
+from rowlock.store import jobs, scan
+from rowlock.store.query import Conversation, Query, plain_array
+from rowlock.store.scan import WINDOW, Looks, Seen, moment, seen_whole
+
+_NO_RIGHT: Final = "42501"
+
+
+def page(asked: Filter, *, limit: int, before: UUID | None) -> Conversation[Page]:
+    """A page of records."""
+    try:
+        return (yield from scan.page(asked, limit=limit, before=before))
+    except Exception as error:
+        if not _is_refusal(error) or asked.args is not None or asked.error is not None:
+            raise
+    return (yield from scan.page(asked, limit=limit, before=before, looks=_OUTLINES))
+
+
+def show(job_id: UUID) -> Conversation[list[JobRecord]]:
+    """One job as it is now, live or ended; none if it is neither."""
+    try:
+        return (yield jobs.show(str(job_id)))
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+    found = yield from scan.page(Filter(ids=[job_id]), limit=1, before=None, looks=_OUTLINES)
+    return list(found.records)
+
+
+def _is_refusal(error: Exception) -> bool:
+    return getattr(error, "sqlstate", None) == _NO_RIGHT
+
+
+def live(
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    before: str,
+    down_to: str,  # noqa: ARG001  both are called alike
+    ids: list[str] | None,
+    limit: int,
+    whole: bool,  # noqa: ARG001  it never is
+) -> Query[Seen]:
+    """Look at live jobs, as far as a window goes."""
+    return Query(
+        "job_outline",
+        {
+            "queue": asked.queue,
+            "task": asked.task,
+            "tag": asked.tag,
+            "key": asked.key,
+            "since": moment(asked.since),
+            "until": moment(asked.until),
+            "reason": asked.reason,
+            "ids": None if ids is None else plain_array(ids),
+            "states": plain_array(states),
+            "before": before,
+            "window": str(WINDOW),
+            "limit": str(limit),
+        },
+        seen_whole,
+    )
+
+
+def ended(
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    before: str,
+    down_to: str,
+    ids: list[str] | None,
+    limit: int,
+    whole: bool,  # noqa: ARG001  it never is
+) -> Query[Seen]:
+    """Look at ended jobs, as far as a window goes and no further than `down_to`."""
+    return Query(
+        "history_outline",
+        {
+            "queue": asked.queue,
+            "task": asked.task,
+            "tag": asked.tag,
+            "key": asked.key,
+            "since": moment(asked.since),
+            "until": moment(asked.until),
+            "reason": asked.reason,
+            "ids": None if ids is None else plain_array(ids),
+            "states": plain_array(states),
+            "before": before,
+            "window": str(WINDOW),
+            "limit": str(limit),
+            "down_to": down_to,
+            "trouble": str("succeeded" not in states),
+        },
+        seen_whole,
+    )
+
+
+_OUTLINES: Final[Looks] = (live, ended)

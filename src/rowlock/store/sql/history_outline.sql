@@ -1,0 +1,63 @@
+-- Look at the next :window ended jobs as history_scan does, for a role that may not read arguments, results and errors.
+-- A statement of its own, as job_outline is. With the day on which it expires, a job is found in one partition.
+with seen as materialized (
+    (
+        select ended.id, ended.created_at, ended.expires_on
+        from rowlock.history as ended
+        where :ids::uuid[] is null
+            and not :trouble::boolean
+            and ended.id < :before::uuid
+            and ended.id >= :down_to::uuid
+        order by ended.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select ended.id, ended.created_at, ended.expires_on
+        from rowlock.history as ended
+        where :ids::uuid[] is null
+            and :trouble::boolean
+            and ended.state <> 'succeeded'
+            and ended.id < :before::uuid
+            and ended.id >= :down_to::uuid
+        order by ended.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select ended.id, ended.created_at, ended.expires_on
+        from unnest(:ids::uuid[]) as asked (id)
+        cross join lateral (
+            select past.id, past.created_at, past.expires_on from rowlock.history as past where past.id = asked.id limit 1
+        ) as ended
+    )
+),
+found as materialized (
+    select
+        ended.expires_on,
+        ended.id, ended.task, ended.queue, ended.state, ended.priority, ended.failures, ended.crashes, ended.claims,
+        ended.attempts, ended.run_at, ended.created_at, ended.started_at, ended.ended_at, null::timestamptz as expires_at,
+        null::timestamptz as cancel_at, ended.worker, ended.key, ended.tags, null::text as waits_for, ended.reason,
+        null::text as args, null::text as result, null::text as errors, ended.progress::text
+    from seen
+    join rowlock.history as ended on ended.id = seen.id and ended.expires_on = seen.expires_on
+    where ended.state = any(:states::text[])
+        and (:queue is null or ended.queue = :queue)
+        and (:task is null or ended.task = :task)
+        and (:tag is null or :tag = any(ended.tags))
+        and (:key is null or ended.key = :key)
+        and (:reason is null or ended.reason = :reason)
+        and (:since::timestamptz is null or ended.created_at >= :since::timestamptz)
+        and (:until::timestamptz is null or ended.created_at < :until::timestamptz)
+    order by ended.id desc
+    limit :limit::integer
+)
+select went.looked, went.edge, went.newest, found.*
+from (
+    select
+        (select count(*) from seen) as looked,
+        (select seen.id from seen order by seen.id limit 1) as edge,
+        (select max(seen.created_at) from seen) as newest
+) as went
+left join found on true
+order by found.id desc;
