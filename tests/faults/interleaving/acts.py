@@ -1,0 +1,202 @@
+"""What sessions do, by the shipped statements, and the facts that each is entitled to believe afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from rowlock.model.ids import new_ids
+from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
+from rowlock.model.row import Claimed, NewJob, Rescued
+from rowlock.model.spec import Keep
+from rowlock.store import jobs, pauses, verbs, workers
+from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.query import Query
+from rowlock.store.scan import Found
+from tests.faults.interleaving.machine import BEGIN, COMMIT, Part
+
+DAY = timedelta(days=1)
+FAILURE = '{"type": "ValueError", "message": "no"}'
+MOST_CRASHES = 3
+
+SUCCEEDED = Succeeded(None)
+FAILED = Failed(FAILURE, "exhausted")
+RETRIED = Retried(FAILURE, timedelta(0))
+HANDED_BACK = HandedBack()
+
+
+class Fact(NamedTuple):
+    """Something that a session was told, in a statement that was committed."""
+
+    kind: str
+    job: str
+    token: str | None = None
+    spent: bool = False  # an attempt
+    row: Claimed | None = None
+
+
+def new(count: int = 1, *, key: str | None = None, task: str = "t") -> list[NewJob]:
+    """Jobs that nobody has enqueued yet."""
+    return [NewJob(job_id, "default", task, "{}", 0, 10, key=key) for job_id in new_ids(count)]
+
+
+def enqueue(made: Sequence[NewJob], *, resend: bool = False) -> Part:
+    """As the app does it, held keys and all."""
+    existing = yield from jobs.enqueue_all(made, resend=resend)
+    return [
+        Fact("joined", existing[job.id].id) if job.id in existing else Fact("enqueued", job.id)
+        for job in made
+    ]  # fmt: skip
+
+
+def claim(worker: str, limit: int = 10, *, queues: Sequence[str] = ("default",), above: Claimed | None = None) -> Part:
+    """Claim from the bottom of the queues, or of the first one above a floor."""
+    lanes = [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
+    if above is not None:
+        lanes = [Lane(queues[0], above.priority, above.run_at, above.id)]
+    rows: list[Claimed] = yield jobs.claim(lanes=lanes, limit=limit, worker=worker)
+    return [Fact("claimed", row.id, row.token, row=row) for row in rows]
+
+
+def settle(rows: Iterable[Claimed], outcome: Ended = SUCCEEDED) -> Part:
+    """End attempts alike."""
+    return settle_each((row, outcome) for row in rows)
+
+
+def settle_each(attempts: Iterable[tuple[Claimed, Ended]]) -> Part:
+    """End attempts, each in its own way."""
+    batch = list(attempts)
+    accepted = yield jobs.settle([(row, outcome, DAY) for row, outcome in batch])
+    return [
+        Fact("settled", row.id, row.token, isinstance(outcome, Failed))
+        for row, outcome in batch
+        if row.token in accepted
+    ]
+
+
+def give_back(rows: Iterable[Claimed], outcome: Returned = HANDED_BACK) -> Part:
+    """Return attempts alike."""
+    batch = list(rows)
+    accepted = yield jobs.give_back([(row, outcome) for row in batch])
+    spent = isinstance(outcome, Retried)
+    return [Fact("returned", row.id, row.token, spent) for row in batch if row.token in accepted]
+
+
+def say_progress(row: Claimed, share: float) -> Part:
+    """Write how far an attempt is."""
+    accepted = yield jobs.progress([(row, share, None)])
+    return [Fact("progressed", row.id, token) for token in accepted]
+
+
+def rescue(*, lost: bool = False) -> Part:
+    """A sweep: the lock by an earlier statement, then the look, the rescue and the burial."""
+    yield BEGIN
+    [(free,)] = yield "select pg_try_advisory_xact_lock(hashtextextended('rowlock.rescue', 0))"
+    rescued: list[Rescued] = []
+    if free:
+        orphans = yield jobs.orphans(limit=10, lost=lost)
+        if orphans:
+            rescued = yield jobs.rescue(orphans, crashes=MOST_CRASHES, keep=Keep(), actor="sweeper")
+        yield workers.bury()
+    yield COMMIT
+    return [Fact("rescued", job.id, job.token) for job in rescued]
+
+
+def hand_back(worker: str, known: Iterable[str] = ()) -> Part:
+    """Give back what a worker holds without knowing of it, by its tokens."""
+    ids = yield jobs.hand_back(worker=worker, known=known)
+    return [Fact("handed back", job_id) for job_id in ids]
+
+
+def disown(worker: str, known: Iterable[str] = ()) -> Part:
+    """Look what the database says that a worker holds; give back what it does not know of."""
+    unknown = set((yield workers.held(worker=worker))) - set(known)
+    ids = (yield jobs.disown(unknown, worker=worker)) if unknown else []
+    return [Fact("handed back", job_id) for job_id in ids]
+
+
+def pardon(worker: str) -> Part:
+    """A worker that was taken for dead is back: it takes back what that cost its jobs."""
+    ids = yield jobs.pardon(worker=worker, since=DAY)
+    return [Fact("pardoned", job_id) for job_id in ids]
+
+
+def renew(worker: str) -> Part:
+    """Renew a lease; no fact means that it is lost."""
+    renewed = yield workers.renew(worker=worker)
+    return [Fact("renewed", worker) for _ in renewed]
+
+
+def cancel(job_id: str) -> Part:
+    """Cancel one job, as the app does it: in a transaction."""
+    yield BEGIN
+    answer = yield from verbs.cancel_one(job_id, actor="somebody", why=None, keep=DAY)
+    yield COMMIT
+    return [Fact("cancelled" if answer else "too late", job_id)]
+
+
+def cancel_many(ids: Iterable[str]) -> Part:
+    """Cancel what can be locked, as operators do it; how many is all that they are told."""
+    changed = yield verbs.cancel([_found(job_id) for job_id in ids], actor="somebody", why=None, keep=DAY)
+    return [Fact("cancelled some", str(sum(changed)))]
+
+
+def move(job_id: str, queue: str) -> Part:
+    """Put a job on another queue."""
+    [changed] = yield verbs.move([_found(job_id)], actor="somebody", why=None, queue=queue)
+    return [Fact("moved", job_id)] if changed else []
+
+
+def _found(job_id: str) -> Found:
+    return Found(job_id, "t", "ready", None, None)
+
+
+def pause(kind: pauses.Kind, name: str) -> Part:
+    """Pause a queue or a task, until somebody says otherwise."""
+    yield pauses.pause(kind=kind, name=name, until=None, duration=None, actor="somebody", why=None)
+    return [Fact("paused", name)]
+
+
+def expire(worker: str) -> Part:
+    """A worker's lease runs out, by a statement of the test's."""
+    yield f"update rowlock.workers set lease = rowlock.now() - interval '1 s' where id = '{worker}'"
+    return []
+
+
+def cut(worker: str, *, to: timedelta) -> Part:
+    """A worker's lease ends sooner."""
+    yield f"update rowlock.workers set lease = rowlock.now() + '{to.total_seconds()} s' where id = '{worker}'"
+    return []
+
+
+def pass_time(span: timedelta) -> Part:
+    """The database's clock goes on."""
+    yield (
+        "create or replace function rowlock.now() returns timestamptz language sql stable parallel safe"
+        f" return statement_timestamp() + interval '{span.total_seconds()} s'"
+    )
+    return []
+
+
+def register(worker: str) -> Query[float]:
+    """Enter a worker whose lease outlasts every schedule in which no time passes."""
+    return workers.register(
+        worker=worker, host="test", pid=1, queues=["default"], slots=1, tasks=["t"], version="0", lease=DAY
+    )
+
+
+def claimed(facts: Iterable[Fact]) -> list[Claimed]:
+    """The rows that these facts say are held."""
+    return [fact.row for fact in facts if fact.row is not None]
+
+
+def together(*parts: Part) -> Part:
+    """One after the other, in one session."""
+    facts: list[Fact] = []
+    for part in parts:
+        facts += yield from part
+    return facts
+
+
+Parts = Mapping[str, Part]

@@ -1,0 +1,186 @@
+"""Functions that run with their owner's rights give nobody else these rights: S13, finding 10, T51."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from rowlock.db.partitions import drop_partitions
+from rowlock.db.session import connect
+from tests.faults.estate import LOGINS, OWNER, Db, Estate, make_expired_part
+from tests.worker.working import one
+
+HOSTILE_DATES = ["infinity", "-infinity", "0001-01-01", "9999-12-31", "5874897-12-31", "4713-01-01 BC"]
+
+
+@pytest.fixture
+def fresh(estate: Estate) -> Estate:
+    """With nothing left of another attack."""
+    with estate.session(OWNER) as db:
+        db.execute("create schema if not exists trap")
+        db.execute(f"grant all on schema trap to {LOGINS['worker']}, {LOGINS['enqueue']}".encode())
+        db.execute("drop table if exists public.loot")
+        db.execute("create table public.loot (who text)")
+        db.execute("grant insert, select on public.loot to public")
+    return estate
+
+
+def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(estate: Estate) -> None:
+    with estate.session(OWNER) as db:
+        rows = db.execute(
+            """
+            select proname, proconfig::text like '%%search_path=pg_catalog, pg_temp%%' from pg_proc
+            where pronamespace = 'rowlock'::regnamespace and prosecdef
+            """
+        ).fetchall()
+
+    assert dict(rows) == {"make_part": True, "drop_part": True, "take_back": True}
+
+
+# Every name, function, operator and cast that a definer uses, shadowed by its caller in a schema that comes first and
+# in pg_temp; each tells on the role that it runs as.
+TELL = "insert into public.loot values (current_user)"
+TRAPS = [
+    "create table pg_temp.history (id uuid, expires_on date)",
+    "create table pg_temp.jobs (id uuid, state text, claims int, key text)",
+    "create table pg_temp.keys (key text, job uuid)",
+    "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys to public",
+    "create table trap.history (id uuid)",
+    f"create function trap.tell() returns trigger language plpgsql as $$ begin {TELL}; return null; end $$",
+    "create trigger tell after insert or update or delete on pg_temp.jobs execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.keys execute function trap.tell()",
+    *(
+        f"create function {schema}.{signature} language plpgsql as $$ begin {TELL}; return {answer}; end $$"
+        for schema in ("trap", "pg_temp")
+        for signature, answer in (
+            ("format(text, text, text) returns text", "''"),
+            ("format(text, text) returns text", "''"),
+            ("to_char(date, text) returns text", "'_19990101'"),
+            ("isfinite(date) returns boolean", "true"),
+            ("now() returns timestamptz", "'infinity'::timestamptz"),
+            ("array_position(uuid[], uuid) returns int", "1"),
+            ("part_name(text, date) returns text", "'jobs'"),
+        )
+    ),
+    f"create function trap.minus(date, date) returns int language plpgsql as $$ begin {TELL}; return 0; end $$",
+    f"create function trap.same(uuid, uuid) returns boolean language plpgsql as $$ begin {TELL}; return true; end $$",
+    "create operator trap.- (leftarg = date, rightarg = date, function = trap.minus)",
+    "create operator trap.= (leftarg = uuid, rightarg = uuid, function = trap.same)",
+    "create domain trap.date as text",
+    "set search_path = pg_temp, trap, pg_catalog, rowlock",
+]
+
+
+@pytest.mark.parametrize("role", ["worker", "enqueue"])
+def test_what_a_caller_puts_before_our_names_is_never_run_as_the_owner(fresh: Estate, role: str) -> None:
+    with fresh.session(role) as db, db.transaction(force_rollback=True):
+        for trap in TRAPS:
+            db.execute(trap.encode())
+
+        if role == "worker":
+            far = one(db, "select (pg_catalog.now() operator(pg_catalog.+) interval '400 days')::pg_catalog.date")
+            db.execute("select rowlock.make_part('history', %s)", [far])
+            db.execute("select rowlock.drop_part('history', '2020-01-01')")
+        db.execute("select rowlock.take_back('{00000000-0000-0000-0000-000000000000}'::uuid[])")
+
+        told = {who for (who,) in db.execute("select who from public.loot")}
+        owner = db.execute("select current_user").fetchone()
+    assert told <= {LOGINS[role]}
+    assert owner == (LOGINS[role],)
+
+
+def test_the_traps_above_do_catch_a_function_without_a_path_of_its_own(fresh: Estate) -> None:
+    with fresh.session(OWNER) as db:
+        db.execute(
+            """
+            create or replace function public.careless(ids uuid[]) returns void language plpgsql security definer as
+            $$ begin delete from jobs where id = any(ids); perform isfinite(current_date); end $$
+            """
+        )
+    with fresh.session("enqueue") as db, db.transaction(force_rollback=True):
+        for trap in TRAPS:
+            db.execute(trap.encode())
+
+        db.execute("select public.careless('{}')")
+
+        told = {who for (who,) in db.execute("select who from public.loot")}
+    with fresh.session(OWNER) as db:
+        db.execute("drop function public.careless")
+    assert OWNER in told
+
+
+@pytest.mark.parametrize("day", HOSTILE_DATES)
+@pytest.mark.parametrize("function", ["make_part", "drop_part"])
+def test_no_date_leads_to_another_table(estate: Estate, function: str, day: str) -> None:
+    with estate.session("worker") as db:
+        before = tables(db)
+
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            db.execute(f"select rowlock.{function}('history', %s)".encode(), [day])
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            db.execute(f"select rowlock.{function}('events', %s)".encode(), [day])
+
+        assert tables(db) == before
+
+
+@pytest.mark.parametrize(
+    "table", ["jobs", "keys", "", "history; drop table rowlock.jobs", "events_", '"history"', "HISTORY"]
+)
+@pytest.mark.parametrize("function", ["make_part", "drop_part"])
+def test_no_name_leads_to_another_table(estate: Estate, function: str, table: str) -> None:
+    with estate.session("worker") as db:
+        before = tables(db)
+
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            db.execute(f"select rowlock.{function}(%s, '2020-01-01')".encode(), [table])
+
+        assert tables(db) == before
+
+
+def test_a_worker_drops_nothing_that_has_not_expired_and_makes_nothing_that_nobody_wants(estate: Estate) -> None:
+    with estate.session("worker") as db:
+        before = tables(db)
+
+        for text in (
+            "select rowlock.drop_part('history', current_date)",
+            "select rowlock.drop_part('history', current_date + 1)",
+            "select rowlock.drop_part('history', null)",
+            "select rowlock.drop_part(null, '2020-01-01')",
+            "select rowlock.make_part('history', null)",
+            "select rowlock.make_part('history', current_date - 2)",
+            "select rowlock.make_part('history', current_date + 1000)",
+            "select rowlock.make_part('events', '2020-01-01')",
+        ):
+            with pytest.raises(psycopg.errors.InvalidParameterValue):
+                db.execute(text.encode())
+
+        assert tables(db) == before
+
+
+def test_a_worker_gives_up_soon_when_readers_are_in_the_way_of_a_drop(estate: Estate) -> None:
+    with estate.session(OWNER) as db, connect(estate.url("worker"), name="upkeep") as upkeep:
+        expired = make_expired_part(db)
+        with estate.session(OWNER) as reader, reader.transaction():
+            reader.execute("select from rowlock.history")
+
+            assert drop_partitions(upkeep, "rowlock") == []
+
+        assert drop_partitions(upkeep, "rowlock") == [expired.removeprefix("rowlock.")]
+        assert one(db, "select to_regclass(%s)", expired) is None
+
+
+def test_an_enqueuer_cannot_take_back_a_job_that_is_not_there_twice(estate: Estate) -> None:
+    with estate.session("enqueue") as db:
+        job = one(db, "select rowlock.enqueue('t', queue => 'not taken back')")
+
+        db.execute("select rowlock.take_back(%s)", [[job]])
+
+        there = one(db, "select count(*) from rowlock.jobs where id = %s", job)
+    with estate.session(OWNER) as db:
+        db.execute("delete from rowlock.jobs where id = %s", [job])
+    assert there == 1
+
+
+def tables(db: Db) -> list[tuple[str, ...]]:
+    query = "select relname::text from pg_class where relnamespace = 'rowlock'::regnamespace order by 1"
+    return db.execute(query.encode()).fetchall()
