@@ -1,0 +1,386 @@
+"""The museum: bugs that users of other job queues have met, each with the change that makes it ours.
+
+Numbers are those of our catalogue of such bugs; what is missing belongs to what we do not have yet.
+"""
+
+# ruff: noqa: E501  the texts are those of our files
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Change, Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "M1",
+        "a rescue goes by the job's id alone and overwrites one that was claimed anew",
+        "tests/faults/test_interleavings.py::test_a_zombie_settles_nothing_after_its_job_was_rescued_and_claimed",
+        [
+            Change(
+                "store/sql/job_rescue.sql",
+                "            and job.token = orphan.token\n            and (\n                job.worker = any(array(select id from dead))\n                or not exists (select from rowlock.workers as worker where worker.id = job.worker)\n            )\n",
+                "            and job.state = 'running'\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "M2",
+        "how many rows a settle has changed is not looked at",
+        "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",
+        [
+            Change("worker/settle.py", "if len(written) < len(batch):", "if len(written) > len(batch):"),
+        ],
+    ),
+    Mutant(
+        "M3",
+        "a second sweeper acts on a list that is out of date",
+        "tests/faults/test_interleavings.py::test_two_sweepers_count_one_crash",
+        [
+            Change(
+                "store/sql/job_rescue.sql",
+                "            and job.token = orphan.token\n            and (",
+                "            and (",
+            ),
+        ],
+    ),
+    Mutant(
+        "M4",
+        "rescue is done once, at the start",
+        "tests/worker/test_life.py::test_a_killed_workers_jobs_come_back_and_cost_no_attempt",
+        [
+            Change(
+                "worker/upkeep.py",
+                'Chore("rescue", look, rescuer.look)',
+                'Chore("rescue", timedelta(days=1), rescuer.look)',
+            ),
+        ],
+    ),
+    Mutant(
+        "M5",
+        "a worker's id is that of its machine",
+        "tests/faults/test_zombies.py::test_a_worker_that_is_started_in_the_place_of_a_dead_one_is_not_taken_for_it",
+        [
+            Change(
+                "worker/incarnation.py",
+                "self.id = str(uuid4())",
+                "self.id = str(UUID(int=sum(socket.gethostname().encode())))",
+            ),
+            Change("worker/incarnation.py", "from uuid import uuid4", "from uuid import UUID, uuid4"),
+            Change(
+                "store/sql/worker_register.sql",
+                "returning extract",
+                "on conflict (id) do update set lease = excluded.lease, pid = excluded.pid\nreturning extract",
+            ),
+        ],
+    ),
+    Mutant(
+        "M6",
+        "jobs of a worker whose row is gone are invisible to rescue",
+        "tests/worker/test_life.py::test_jobs_of_a_worker_whose_row_is_gone_are_rescued_too",
+        [
+            Change(
+                "store/sql/job_orphans.sql",
+                "        and not exists (select from rowlock.workers where workers.id = jobs.worker)",
+                "        and exists (select from rowlock.workers where workers.id = jobs.worker and lease <= rowlock.now())",
+            ),
+        ],
+    ),
+    Mutant(
+        "M7",
+        "one job that cannot be rescued keeps the whole batch from it",
+        "tests/worker/test_liveness.py::test_a_job_that_postgresql_refuses_to_rescue_is_left_and_the_others_are_not",
+        [
+            Change(
+                "worker/rescue.py",
+                "        middle = len(orphans) // 2\n        for half in (orphans[:middle], orphans[middle:]):",
+                "        for half in ():",
+            ),
+        ],
+    ),
+    Mutant(
+        "M9",
+        "a lease is renewed when it is over",
+        "tests/worker/test_liveness.py::test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_job_and_is_named",
+        [
+            Change(
+                "worker/renew.py",
+                'Chore("renewing", timing.renew, self._renew)',
+                'Chore("renewing", timing.lease, self._renew)',
+            ),
+        ],
+    ),
+    Mutant(
+        "M10",
+        "the command line takes a lease and does not pass it on",
+        "tests/cli/test_worker.py::test_queues_are_looked_into_as_the_command_line_says",
+        [
+            Change("cli/worker.py", "            lease=lease,\n", "            lease=None,\n"),
+        ],
+    ),
+    Mutant(
+        "M11",
+        "a call that is not answered is waited for without end",
+        "tests/db/test_deadlines.py::test_a_statement_without_an_answer_fails_and_costs_the_connection",
+        [
+            Change("db/session.py", "if not ready and time.monotonic() > limit:", "if limit < 0:"),
+        ],
+    ),
+    Mutant(
+        "M12",
+        "attempts that are cancelled by a stop are not handed back",
+        "tests/worker/test_life.py::test_a_stopping_worker_hands_back_what_it_cannot_finish",
+        [
+            Change(
+                "worker/call.py",
+                "return HandedBack() if self.draining or attempt.lost else self._failed(attempt, handler, error)",
+                "return self._failed(attempt, handler, error)",
+            ),
+        ],
+    ),
+    Mutant(
+        "M13",
+        "a cancellation is told by notification alone",
+        "tests/worker/test_cancel.py::test_a_mark_is_found_without_a_notification",
+        [
+            Change(
+                "worker/cancel.py", "        self._look_after(_EVERY)\n\n    async def look", "\n    async def look"
+            ),
+            Change(
+                "worker/cancel.py",
+                '        """Look from now on."""\n        self._look_after(_EVERY)',
+                '        """Look from now on."""\n        self._look_after(10_000)',
+            ),
+        ],
+    ),
+    Mutant(
+        "M14",
+        "a cancellation is lost against a completion",
+        "tests/store/test_settle.py::test_a_marked_job_ends_as_cancelled_whatever_its_attempt_came_to",
+        [
+            Change(
+                "store/sql/job_settle.sql", "case when cancel_at is null then outcome else 'cancelled' end", "outcome"
+            ),
+        ],
+    ),
+    Mutant(
+        "M15",
+        "after a broken connection nobody is entered again",
+        "tests/db/test_waiting.py::test_who_waits_outlives_the_death_of_the_listening_connection",
+        [
+            Change(
+                "db/listener.py",
+                "            new = self._room.open()  # after a crash of the server nothing of what was entered is there\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "M16",
+        "a lost notification is never made good by looking",
+        "tests/db/test_waiting.py::test_the_end_of_a_job_is_found_by_the_poll_when_nobody_told",
+        [
+            Change(
+                "db/listener.py",
+                "if now < self._poll_at and not (self._told and now >= self._rested_until):",
+                "if not (self._told and now >= self._rested_until):",
+            ),
+        ],
+    ),
+    Mutant(
+        "M26",
+        "a worker's own connection that hangs holds it up for ever",
+        "tests/db/test_deadlines.py::test_a_link_comes_back_on_another_connection_when_its_own_hangs",
+        [
+            Change(
+                "db/link.py",
+                "connection = await aconnect(self._server, name=self._name, deadline=self._deadline)",
+                "connection = await aconnect(self._server, name=self._name)",
+            ),
+        ],
+    ),
+    Mutant(
+        "M28",
+        "a session's lock is taken through a pooler",
+        "tests/faults/test_poolers.py::test_everything_works_behind_a_pooler_and_nothing_is_left_on_its_connections",
+        [
+            Change(
+                "worker/renew.py",
+                "if session is self._entered_on or session.pooled:",
+                "if session is self._entered_on:",
+            ),
+        ],
+    ),
+    Mutant(
+        "M30",
+        "what fails once for a passing reason is not tried again",
+        "tests/faults/test_network.py::test_every_kind_of_trouble_passes",
+        [
+            Change("db/link.py", "if kind is Trouble.REFUSED:", "if kind in (Trouble.REFUSED, Trouble.AGAIN):"),
+        ],
+    ),
+    Mutant(
+        "M33",
+        "rows are locked in no order",
+        "tests/store/test_settle.py::test_settlers_lock_in_one_order",
+        [
+            Change(
+                "store/jobs.py",
+                "        for job, outcome, keep in attempts\n    ]\n    rows.sort(key=itemgetter(0, 1))",
+                "        for job, outcome, keep in attempts\n    ]",
+            ),
+        ],
+    ),
+    Mutant(
+        "M36",
+        "arguments that do not fit stop the worker",
+        "tests/worker/test_run.py::test_arguments_that_no_longer_fit_wait_for_code_that_takes_them",
+        [
+            Change(
+                "worker/call.py",
+                "        except InvalidArguments as error:\n            return Blocked(",
+                "        except ZeroDivisionError as error:\n            return Blocked(",
+            ),
+        ],
+    ),
+    Mutant(
+        "M37",
+        "a notification carries what the job carries",
+        "tests/faults/test_secrets.py::test_it_is_in_no_notification_no_activity_and_no_log_record",
+        [
+            Change(
+                "store/sql/job_put.sql",
+                "select pg_notify(rowlock.channel(parked.queue), '')",
+                "select pg_notify(rowlock.channel(parked.queue), :args)",
+            ),
+        ],
+    ),
+    Mutant(
+        "M38",
+        "a connection that is given up stays open",
+        "tests/db/test_deadlines.py::test_a_cancelled_statement_costs_the_connection_and_waits_for_nobody",
+        [
+            Change(
+                "db/session.py",
+                "        except (asyncio.CancelledError, KeyboardInterrupt, _Late):",
+                "        except ZeroDivisionError:",
+            ),
+        ],
+    ),
+    Mutant(
+        "M39",
+        "the first failed connection ends the worker",
+        "tests/faults/test_network.py::test_a_worker_outlives_an_outage_in_which_nobody_answers",
+        [
+            Change(
+                "db/link.py",
+                "except (psycopg.Error, OSError) as error:  # a resolver's too",
+                "except ZeroDivisionError as error:",
+            ),
+        ],
+    ),
+    Mutant(
+        "M40",
+        "a job that kills its workers does so for ever",
+        "tests/worker/test_life.py::test_a_job_that_kills_its_workers_fails_as_poison_after_three_crashes",
+        [
+            Change(
+                "store/sql/job_rescue.sql", "token = null, crashes = crashes + 1,", "token = null, crashes = crashes,"
+            ),
+        ],
+    ),
+    Mutant(
+        "M41",
+        "a lease is not renewed at all",
+        "tests/worker/test_liveness.py::test_threads_that_spin_in_python_for_three_leases_keep_their_jobs",
+        [
+            Change("store/sql/worker_renew.sql", "set lease = rowlock.now() + lasts", "set lease = lease"),
+        ],
+    ),
+    Mutant(
+        "M42",
+        "the loser of a key believes a winner that rolls back",
+        "tests/faults/test_interleavings.py::test_a_key_whose_winner_rolls_back_goes_to_the_one_who_waited",
+        [
+            Change(
+                "store/jobs.py",
+                "        refused = [job for job in refused if job.key not in holders]\n        if refused:\n            inserted",
+                "        refused = []\n        if refused:\n            inserted",
+            ),
+        ],
+    ),
+    Mutant(
+        "M43",
+        "the pause after a failure is computed without a bound",
+        "tests/model/test_retry.py::test_no_count_of_failures_overflows_and_no_delay_is_negative_or_over_the_cap_and_its_jitter",
+        [
+            Change(
+                "model/retry.py",
+                "        if growth and count >= math.log(self.cap / self.base) / growth:\n            return self.cap\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "M44",
+        "an outcome that could not be written is dropped while its worker lives",
+        "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",
+        [
+            Change("worker/settle.py", "        self._finished.extend(finished)\n        self._some.set()", ""),
+        ],
+    ),
+    Mutant(
+        "M45",
+        "a server in trouble is asked again without a pause",
+        "tests/faults/test_listeners.py::test_an_outage_is_knocked_at_and_not_stormed",
+        [
+            Change(
+                "db/link.py",
+                "await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret\n\n    async def rest",
+                "await asyncio.sleep(0)\n\n    async def rest",
+            ),
+        ],
+    ),
+    Mutant(
+        "M46",
+        "pages are cut by a moment that many rows share",
+        "tests/test_operate.py::test_events_come_in_pages",
+        [
+            Change(
+                "store/sql/event_list.sql",
+                "    where :job::uuid is null and (at, id) < (:before_at::timestamptz, :before_id::uuid)",
+                "    where :job::uuid is null and at < :before_at::timestamptz and :before_id::uuid is not null",
+            ),
+        ],
+    ),
+    Mutant(
+        "M47",
+        "a pause is not read by the claim",
+        "tests/faults/test_interleavings.py::test_a_paused_queue_is_not_claimed_from_once_the_pause_is_committed",
+        [
+            Change(
+                "store/sql/job_claim.sql",
+                " and lane.queue <> all(array(select name from paused where kind = 'queue'))",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "M49",
+        "what is committed late, below the floor, is never looked for",
+        "tests/worker/test_lanes.py::test_an_idle_worker_looks_below_at_least_once_a_second_and_a_busy_one_at_least_every_ten",
+        [
+            Change("worker/lanes.py", "min(factor * self._look_took, longest)", "1_000_000"),
+        ],
+    ),
+    Mutant(
+        "M50",
+        "a word of the caller's is written into a statement",
+        "tests/house/test_safety.py::test_what_is_executed_was_written_by_us",
+        [
+            Change(
+                "db/steady.py",
+                '"select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]',
+                "f\"select pg_try_advisory_xact_lock(hashtextextended('{self.schema}.{chore}', 0))\"",
+            ),
+        ],
+    ),
+)
