@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 import psycopg
 
-from benchmarks import backlog, drain, enqueue, held_snapshot, idle, latency, producers
+from benchmarks import backlog, drain, enqueue, held_snapshot, idle, latency, producers, recovery
 from benchmarks.arena import Arena, arena
 from benchmarks.measure import Broken, Case, Effort, Track
 from benchmarks.report import print_json, print_table, progress_bar
@@ -26,6 +26,7 @@ SCENARIOS: dict[str, Scenario] = {
     "producers": producers.measure,
     "backlog": backlog.measure,
     "idle": idle.measure,
+    "recovery": recovery.measure,
 }
 ALL = "all"
 

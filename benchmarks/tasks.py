@@ -40,3 +40,9 @@ async def nap(n: int) -> None:
 async def stamp(n: int) -> None:
     """Note when this attempt began."""
     begun[str(current_job().id)] = time.monotonic()
+
+
+@app.task
+async def hold(n: int) -> None:
+    """Hold a slot until the worker ends."""
+    await asyncio.Event().wait()
