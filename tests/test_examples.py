@@ -20,6 +20,23 @@ EXAMPLES = ROOT / "examples"
 SAID = {
     "asyncpg_connection": ["order 1 rolled back, and its job with it", "order 2 confirmed"],
     "bulk": ["10000 enqueued", "10000 sent"],
+    "cancel_running": [
+        "cancelled: True",
+        "a coroutine is cancelled where it awaits, told: True",
+        "it ended as cancelled: asked",
+        "cancelled: True",
+        "a thread looks, and stops by itself",
+        "it ended as cancelled: asked",
+        "1 page, cancelled: False",
+    ],
+    "exactly_once": [
+        "order 1, attempt 1: 90 would be left",
+        "order 1, attempt 2: 90 would be left",
+        "order 1: 90 are left",
+        "order 2, attempt 1: 80 would be left",
+        "order 2, attempt 2: 80 would be left",
+        "order 2: 80 are left",
+    ],
     "first_job": ["enqueued on mail", "welcome, user 42! (attempt 1)"],
     "keys": [
         "first: True, again: False, the same job: True",
@@ -77,7 +94,7 @@ SAID = {
     "within": ["others see: [3]", "and after the commit: [2, 3]"],
 }
 # Threads, and a worker beside its enqueuer, speak in any order.
-IN_ANY_ORDER = {"first_job", "sync_tasks"}
+IN_ANY_ORDER = {"cancel_running", "first_job", "sync_tasks"}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))

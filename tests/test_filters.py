@@ -262,7 +262,7 @@ def test_a_preview_counts_what_a_verb_would_change_and_what_it_would_pass_over(a
     for state, task in [("ready", "a"), ("ready", "a"), ("waiting", "b"), ("running", "a"), ("failed", "a")]:
         put(db, state, task=task)
 
-    preview = app.jobs.preview("cancel", Filter())
+    preview = app.jobs.preview("move", Filter())
 
     assert (preview.count, preview.passed_over, preview.capped) == (3, 1, False)
     assert preview.tasks == {"a": 2, "b": 1}

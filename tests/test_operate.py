@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -113,18 +112,28 @@ def test_of_two_ended_jobs_with_one_key_the_newer_is_retried(app: Rowlock, db: D
 # Cancel and delete
 
 
-def test_cancelled_jobs_end_as_asked_and_running_ones_are_passed_over(app: Rowlock, db: Db) -> None:
+def test_cancelled_jobs_end_as_asked_and_running_ones_are_marked(app: Rowlock, db: Db) -> None:
     for state in ("ready", "waiting", "running", "failed"):
         put(db, state, key=f"k {state}", tags=["a"])
 
     answer = app.jobs.cancel(Filter(tag="a"))
 
-    assert answer == done("cancel", 2, 1)
+    assert answer == done("cancel", 3)
     ended = db.execute(
         "select key, state, reason from rowlock.history where state = 'cancelled' order by id"
     ).fetchall()
     assert ended == [("k ready", "cancelled", "asked"), ("k waiting", "cancelled", "asked")]
     assert db.execute("select key from rowlock.keys").fetchall() == [("k running",)]
+    assert db.execute("select state, cancel_at is not null from rowlock.jobs").fetchall() == [("running", True)]
+
+
+def test_what_is_being_cancelled_is_passed_over(app: Rowlock, db: Db) -> None:
+    put(db, "running")
+
+    app.jobs.cancel(Filter())
+
+    assert app.jobs.cancel(Filter()) == done("cancel", 0, 1)
+    assert len(app.jobs.events()) == 1
 
 
 def test_cancelled_jobs_are_kept_as_long_as_their_queue_says_or_else_the_app(app: Rowlock, db: Db) -> None:
@@ -308,7 +317,7 @@ def test_against_a_worker_that_claims_every_job_ends_once(app: Rowlock, db: Db, 
 def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, url: str, engine: Engine) -> None:
     put_many(db, 20)
     operator = Engine(url)
-    cancel = Work(VERBS["cancel"], Filter(), "me", None, on_live=partial(verbs.cancel, keep=timedelta(days=1)))
+    delete = Work(VERBS["delete"], Filter(), "me", None, on_live=verbs.delete)
     claimed: list[Claimed] = []
 
     def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
@@ -317,10 +326,10 @@ def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, 
             claimed.extend(engine.claim(5))
         return rows
 
-    answer = converse(say, cancel.window(Done("cancel"), False))
+    answer = converse(say, delete.window(Done("delete"), False))
     operator.close()
 
-    assert answer == done("cancel", 15, 5)
+    assert answer == done("delete", 15, 5)
     assert len(engine.settle(*claimed)) == 5
 
 
@@ -416,7 +425,6 @@ def test_events_come_in_pages(app: Rowlock, db: Db) -> None:
     [
         ("retry", "ready", "use run_next"),
         ("cancel", "failed", "use delete"),
-        ("cancel", "running", "waiting or ready"),
         ("delete", "running", "for jobs that are waiting or ready or succeeded"),
         ("run_next", "failed", "use retry"),
         ("run_next", "waiting", "jobs that are ready"),

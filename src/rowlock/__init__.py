@@ -10,6 +10,7 @@ from rowlock.errors import (
     JobFailed,
     JobNotFound,
     KeyTaken,
+    LeaseLost,
     NoResult,
     NotConfigured,
     PayloadTooLarge,
@@ -23,6 +24,7 @@ from rowlock.errors import (
     WrongConnection,
 )
 from rowlock.jobs import Job
+from rowlock.model.fence import Fence
 from rowlock.model.filter import Filter
 from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
@@ -37,6 +39,7 @@ __all__ = [
     "Cancel",
     "CurrentJob",
     "EmbeddedError",
+    "Fence",
     "Filter",
     "InvalidArguments",
     "InvalidOption",
@@ -47,6 +50,7 @@ __all__ = [
     "JobRecord",
     "Keep",
     "KeyTaken",
+    "LeaseLost",
     "NoResult",
     "NotConfigured",
     "PayloadTooLarge",

@@ -17,7 +17,7 @@ from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
-from rowlock.model.spec import AS_DECLARED
+from rowlock.model.spec import AS_DECLARED, Keep
 from rowlock.store import jobs as job_store
 from rowlock.store.jobs import Existing
 from rowlock.tasks import Call
@@ -29,7 +29,7 @@ class Enqueuer:
     """The way in. A call's own connection is used, else the one that it is `within`, else what `connection` answers."""
 
     def __init__(
-        self, database: Database, room: WaitingRoom, connection: Callable[[], object | None] | None = None
+        self, database: Database, room: WaitingRoom, keep: Keep, connection: Callable[[], object | None] | None = None
     ) -> None:
         if connection is not None and not callable(connection):
             raise InvalidOption(
@@ -38,6 +38,7 @@ class Enqueuer:
             )
         self._database = database
         self._room = room
+        self._keep = keep
         self._connection = connection
         self._group = GroupCommit(database)
 
@@ -48,7 +49,8 @@ class Enqueuer:
             return (await self._asend([call], connection))[0]
         job = _new_jobs([call])[0]
         await self._group.enqueue(job)
-        return Job(job.id, task=job.task, queue=job.queue, room=self._room, handler=call.task.handler)
+        handler = call.task.handler
+        return Job(job.id, task=job.task, queue=job.queue, room=self._room, handler=handler, keep=self._keep)
 
     def many(self, calls: Iterable[Call[R]], connection: object | None) -> list[Job[R]]:
         """Enqueue calls, all or none."""
@@ -85,17 +87,16 @@ class Enqueuer:
         existing: Mapping[str, Existing],
         connection: object | None,
     ) -> list[Job[R]]:
-        room, borrowed = self._room, None if connection is None else _reference(connection)
+        room, keep, borrowed = self._room, self._keep, None if connection is None else _reference(connection)
         return [
-            Job(job.id, task=job.task, queue=job.queue, room=room, handler=call.task.handler, borrowed=borrowed)
-            if (other := existing.get(job.id)) is None
-            else Job(
-                other.id,
+            Job(
+                job.id if (other := existing.get(job.id)) is None else other.id,
                 task=job.task,
-                queue=other.queue,
-                created=False,
+                queue=job.queue if other is None else other.queue,
+                created=other is None,
                 room=room,
                 handler=call.task.handler,
+                keep=keep,
                 borrowed=borrowed,
             )
             for call, job in zip(calls, jobs, strict=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from rowlock.actor import check_actor, check_why
 from rowlock.db.database import Database
 from rowlock.errors import InvalidOption
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.names import check_delay, check_moment, check_queue, check_task
 from rowlock.model.pause import Pause
-from rowlock.operate import check_actor, check_why
 from rowlock.store import pauses as store
 from rowlock.store.pauses import Kind
 from rowlock.store.query import Conversation, Query, alone

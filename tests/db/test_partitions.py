@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.db.partitions import drop_partitions, make_day, make_partitions
-from rowlock.db.session import Connection, connect
+from rowlock.db.partitions import drop_partitions, make_partitions
+from rowlock.db.session import Session, connect
 
 SCHEMA = "rowlock"
 WEEK = timedelta(days=7)
@@ -24,7 +24,7 @@ Db = psycopg.Connection[TupleRow]
 
 
 @pytest.fixture
-def upkeep(url: str) -> Iterator[Connection]:
+def upkeep(url: str) -> Iterator[Session]:
     """The session on which upkeep does its work."""
     with connect(url, name="rowlock upkeep") as connection:
         yield connection
@@ -86,7 +86,7 @@ def kept(db: Db) -> list[date]:
 
 
 def test_parts_are_made_from_today_until_a_week_past_the_longest_retention(
-    upkeep: Connection, db: Db, today: date
+    upkeep: Session, db: Db, today: date
 ) -> None:
     travel(db, 400)
     later = today + timedelta(days=400)
@@ -96,7 +96,7 @@ def test_parts_are_made_from_today_until_a_week_past_the_longest_retention(
     assert [day for day in parts(db) if day >= later] == days(later, later + MONTH + WEEK)
 
 
-def test_parts_that_are_there_are_left_alone(upkeep: Connection, db: Db, today: date) -> None:
+def test_parts_that_are_there_are_left_alone(upkeep: Session, db: Db, today: date) -> None:
     keep_until(db, today)
     before = parts(db)
 
@@ -106,13 +106,13 @@ def test_parts_that_are_there_are_left_alone(upkeep: Connection, db: Db, today: 
     assert kept(db) == [today]
 
 
-def test_parts_reach_as_far_as_the_app_asks(upkeep: Connection, db: Db, today: date) -> None:
+def test_parts_reach_as_far_as_the_app_asks(upkeep: Session, db: Db, today: date) -> None:
     make_partitions(upkeep, SCHEMA, longest=timedelta(days=60))
 
     assert parts(db) == days(today, today + timedelta(days=60) + WEEK)
 
 
-def test_parts_reach_as_far_as_the_settings_of_a_queue_ask(upkeep: Connection, db: Db, today: date) -> None:
+def test_parts_reach_as_far_as_the_settings_of_a_queue_ask(upkeep: Session, db: Db, today: date) -> None:
     db.execute("insert into rowlock.queues (name, keep_cancelled) values ('slow', '49 days 1 hour')")
 
     make_partitions(upkeep, SCHEMA)
@@ -128,15 +128,6 @@ def test_events_are_kept_by_the_week(db: Db, today: date) -> None:
     assert weeks[-1] + WEEK >= today + MONTH + WEEK
 
 
-def test_one_day_can_be_made_when_a_settle_finds_it_missing(upkeep: Connection, db: Db, today: date) -> None:
-    far = today + timedelta(days=1000)
-
-    make_day(upkeep, SCHEMA, far)
-
-    keep_until(db, far)
-    assert kept(db) == [far]
-
-
 def test_ten_makers_at_once_make_each_part_once(url: str, db: Db, today: date) -> None:
     travel(db, 100)
     later = today + timedelta(days=100)
@@ -149,7 +140,7 @@ def test_ten_makers_at_once_make_each_part_once(url: str, db: Db, today: date) -
     assert [day for day in parts(db) if day >= later] == days(later, later + MONTH + WEEK)
 
 
-def test_making_parts_waits_for_no_reader_and_no_settle(upkeep: Connection, url: str, db: Db, today: date) -> None:
+def test_making_parts_waits_for_no_reader_and_no_settle(upkeep: Session, url: str, db: Db, today: date) -> None:
     travel(db, 1)
     with psycopg.connect(url) as reader, psycopg.connect(url) as settler:
         reader.execute("select from rowlock.history")
@@ -164,7 +155,7 @@ def test_making_parts_waits_for_no_reader_and_no_settle(upkeep: Connection, url:
 # Dropped
 
 
-def test_expired_parts_are_dropped_and_others_stay(upkeep: Connection, db: Db, today: date) -> None:
+def test_expired_parts_are_dropped_and_others_stay(upkeep: Session, db: Db, today: date) -> None:
     for ahead in (0, 4, 5, 6):
         keep_until(db, today + timedelta(days=ahead))
     travel(db, 5)
@@ -178,14 +169,14 @@ def test_expired_parts_are_dropped_and_others_stay(upkeep: Connection, db: Db, t
     assert db.execute("select from pg_class where relname = any(%s)", [dropped]).fetchall() == []
 
 
-def test_nothing_is_dropped_on_the_day_it_expires(upkeep: Connection, db: Db, today: date) -> None:
+def test_nothing_is_dropped_on_the_day_it_expires(upkeep: Session, db: Db, today: date) -> None:
     keep_until(db, today)
 
     assert drop_partitions(upkeep, SCHEMA) == []
     assert kept(db) == [today]
 
 
-def test_parts_of_events_are_dropped_when_their_week_has_passed(upkeep: Connection, db: Db, today: date) -> None:
+def test_parts_of_events_are_dropped_when_their_week_has_passed(upkeep: Session, db: Db, today: date) -> None:
     first, *others = parts(db, "events")
     travel(db, (first + WEEK - today).days)
 
@@ -196,7 +187,7 @@ def test_parts_of_events_are_dropped_when_their_week_has_passed(upkeep: Connecti
 
 
 def test_a_reader_makes_dropping_give_up_soon_and_the_next_time_succeeds(
-    upkeep: Connection, url: str, db: Db, today: date
+    upkeep: Session, url: str, db: Db, today: date
 ) -> None:
     travel(db, 2)
     with psycopg.connect(url) as reader:
@@ -217,7 +208,7 @@ def test_a_reader_makes_dropping_give_up_soon_and_the_next_time_succeeds(
     assert kept(db) == [today + timedelta(days=3)]
 
 
-def test_the_session_waits_for_locks_again_after_it_gave_up(upkeep: Connection, url: str, db: Db) -> None:
+def test_the_session_waits_for_locks_again_after_it_gave_up(upkeep: Session, url: str, db: Db) -> None:
     travel(db, 2)
     with psycopg.connect(url) as reader:
         reader.execute("select from rowlock.history")
@@ -227,7 +218,7 @@ def test_the_session_waits_for_locks_again_after_it_gave_up(upkeep: Connection, 
     assert upkeep.execute("show lock_timeout").fetchone() == ("0",)
 
 
-def test_an_interrupted_detach_is_finished(upkeep: Connection, url: str, db: Db, today: date) -> None:
+def test_an_interrupted_detach_is_finished(upkeep: Session, url: str, db: Db, today: date) -> None:
     travel(db, 1)
     name = f"history_{today:%Y%m%d}"
     with psycopg.connect(url) as reader:
@@ -243,7 +234,7 @@ def test_an_interrupted_detach_is_finished(upkeep: Connection, url: str, db: Db,
     assert db.execute("select to_regclass(%s)", [f"rowlock.{name}"]).fetchone() == (None,)
 
 
-def test_parts_can_be_made_while_an_interrupted_detach_waits(upkeep: Connection, url: str, db: Db, today: date) -> None:
+def test_parts_can_be_made_while_an_interrupted_detach_waits(upkeep: Session, url: str, db: Db, today: date) -> None:
     travel(db, 2)
     with psycopg.connect(url) as reader:
         reader.execute("select from rowlock.history")
@@ -255,9 +246,7 @@ def test_parts_can_be_made_while_an_interrupted_detach_waits(upkeep: Connection,
     assert today + MONTH + WEEK + timedelta(days=1) in parts(db)
 
 
-def test_a_part_that_was_detached_by_a_worker_that_died_then_is_dropped(
-    upkeep: Connection, db: Db, today: date
-) -> None:
+def test_a_part_that_was_detached_by_a_worker_that_died_then_is_dropped(upkeep: Session, db: Db, today: date) -> None:
     travel(db, 1)
     name = f"history_{today:%Y%m%d}"
     db.execute(f"alter table rowlock.history detach partition rowlock.{name} concurrently")

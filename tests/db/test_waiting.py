@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from rowlock import NotConfigured, Rowlock, SchemaMissing, Task
-from rowlock.db.session import Steady
+from rowlock.db.steady import Steady
 from rowlock.db.waiting import WaitingRoom
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, Ending

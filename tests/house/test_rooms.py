@@ -16,7 +16,7 @@ FLOORS = (
     ("db",),
     ("workflow",),
     ("worker",),
-    ("app", "enqueue", "jobs", "operate", "pauses", "tasks"),
+    ("actor", "app", "enqueue", "jobs", "operate", "pauses", "tasks"),
     ("cli", "dashboard", "demo", "telemetry", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -21,6 +21,16 @@ COMPOSED = {
         # Our own files, and a schema's name that model/names.py has checked.
         "script(missing, schema).encode()",
     },
+    "db/roles.py": {
+        # Our own words, and names that are made of a checked schema's and of ours.
+        "roles.creation([role]).encode()",
+        "roles.grants(schema).encode()",
+    },
+    "db/session.py": {
+        # Our own settings, and a number.
+        "_configure(version, deadline, local=False)",
+        "self.settings",
+    },
 }
 
 

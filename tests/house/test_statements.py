@@ -21,15 +21,19 @@ from rowlock.model.answer import Event
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Snoozed, Succeeded
-from rowlock.model.row import Claimed, NewJob
+from rowlock.model.row import Claimed, NewJob, Orphan
+from rowlock.model.spec import Keep
 from rowlock.store import (
     catalogue,
     clock,
     gauges,
     jobs,
     minutes,
+    outline,
+    path,
     pauses,
     queues,
+    roles,
     scan,
     schema,
     stats,
@@ -91,11 +95,20 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         jobs.give_back([(CLAIMED, Blocked("code", "unknown task")), (OTHER, HandedBack())]),
     ],
     jobs.held: [jobs.held([CLAIMED]), jobs.held([])],
+    jobs.cancelling: [jobs.cancelling(worker=WORKER)],
+    jobs.lock: [jobs.lock(new_id())],
+    jobs.fence: [jobs.fence(CLAIMED)],
     jobs.progress: [jobs.progress([(CLAIMED, 0.25, 'a "note"'), (OTHER, 1.0, None)])],
     jobs.show: [jobs.show(new_id())],
     jobs.lanes: [jobs.lanes()],
     jobs.live: [jobs.live()],
-    jobs.rescue: [jobs.rescue(limit=5, crashes=3, keep=DAY, lost=lost, actor="me") for lost in (True, False)],
+    jobs.orphans: [
+        jobs.orphans(limit=5, lost=True),
+        jobs.orphans(limit=5, lost=False, without=[str(uuid4())]),
+    ],
+    jobs.rescue: [jobs.rescue([Orphan(new_id(), str(uuid4()))], crashes=3, keep=Keep(), actor="me")],
+    jobs.disown: [jobs.disown([str(uuid4())], worker=WORKER)],
+    jobs.pardon: [jobs.pardon(worker=WORKER, since=DAY)],
     jobs.hand_back: [jobs.hand_back(worker=WORKER), jobs.hand_back(worker=WORKER, known=[new_id()])],
     pauses.pause: [
         pauses.pause(kind="queue", name="q", until=datetime.now(UTC), duration=None, **WHO),
@@ -107,6 +120,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     pauses.release: [pauses.release("t")],
     queues.settings: [queues.settings()],
     queues.channels: [queues.channels(["q", "ü"])],
+    queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
     queues.blocked: [queues.blocked(["t", "u"])],
     scan.live: [
         scan.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
@@ -116,12 +130,27 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         scan.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
         scan.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
     ],
+    outline.live: [
+        outline.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
+        outline.live(Filter(), states=frozenset({"ready"}), ids=None, **LOOK),
+    ],
+    outline.ended: [
+        outline.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
+        outline.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
+    ],
+    roles.missing: [roles.missing("rowlock")],
+    path.choose: [path.choose("pg_catalog", local=True), path.choose('"$user", public', local=False)],
     schema.version: [schema.version()],
     schema.look: [schema.look("rowlock")],
     schema.now: [schema.now()],
     schema.today: [schema.today()],
     schema.partitions: [schema.partitions(table) for table in schema.PARTITIONED],
-    schema.partition: [schema.partition("history", "history_99981231", first_day=date(9998, 12, 31), after=date.max)],
+    schema.partition: [schema.partition("history", first_day=datetime.now(UTC).date() + timedelta(days=400))],
+    schema.drop: [
+        schema.drop("history", first_day=date(2020, 1, 1)),
+        schema.drop("events", first_day=date(2019, 12, 29)),
+    ],
+    schema.owned: [schema.owned()],
     schema.partition_lock: [schema.partition_lock()],
     schema.longest_retention: [schema.longest_retention()],
     stats.places: [stats.places([new_id()]), stats.places([])],
@@ -169,10 +198,13 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.register: [
         workers.register(worker=WORKER, host="h", pid=1, queues=["q"], slots=1, tasks=["t"], version="0", lease=DAY)
     ],
-    workers.renew: [workers.renew(worker=WORKER, lease=DAY)],
+    workers.renew: [workers.renew(worker=WORKER)],
+    workers.held: [workers.held(worker=WORKER)],
+    workers.enter: [workers.enter(worker=WORKER)],
     workers.leave: [workers.leave(worker=WORKER)],
-    workers.any_dead: [workers.any_dead()],
+    workers.look: [workers.look(worker=WORKER, suspected=[]), workers.look(worker=WORKER, suspected=[str(uuid4())])],
     workers.bury: [workers.bury()],
+    workers.stuck: [workers.stuck(worker=WORKER, count=2)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],
     workers.unpark: [workers.unpark(worker=WORKER)],
 }

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
+from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
 from rowlock.store import jobs
 from tests.engine import Engine
 
@@ -79,7 +79,7 @@ def test_a_row_that_someone_has_locked_does_not_hold_up_the_others(engine: Engin
         accepted = engine.settle(*rows)
 
         assert sorted(accepted) == sorted(row.token for row in rows[1:])
-        assert engine.run(jobs.held(rows)) == [rows[0].token]
+        assert engine.run(jobs.held(rows)) == [(rows[0].token, False)]
     assert engine.settle(rows[0]) == [rows[0].token]
 
 
@@ -193,3 +193,52 @@ def test_a_missing_partition_is_said_so_and_nothing_is_settled(engine: Engine, d
 
     assert caught.value.diag.constraint_name is None
     assert engine.settle(row) == [row.token]
+
+
+# Jobs that somebody has asked to cancel
+
+
+def mark(db: Db) -> None:
+    db.execute("update rowlock.jobs set cancel_at = rowlock.now()")
+
+
+@pytest.mark.parametrize("outcome", [Succeeded("1"), Failed(FAILURE, "exhausted"), Cancelled("expired")])
+def test_a_marked_job_ends_as_cancelled_whatever_its_attempt_came_to(engine: Engine, db: Db, outcome: Ended) -> None:
+    engine.enqueue()
+    [row] = engine.claim()
+    mark(db)
+
+    assert engine.settle(row, outcome=outcome) == [row.token]
+
+    ended = db.execute("select state, reason, result from rowlock.history").fetchall()
+    assert ended == [("cancelled", "asked", None)]
+    assert db.execute("select count(*) from rowlock.jobs").fetchone() == (0,)
+
+
+def test_a_marked_job_is_kept_as_a_cancelled_one_is(engine: Engine, db: Db) -> None:
+    engine.enqueue(2)
+    plain, of_a_queue = sorted(engine.claim())
+    mark(db)
+    db.execute("update rowlock.jobs set queue = 'short' where id = %s", [of_a_queue.id])
+    db.execute("insert into rowlock.queues (name, keep_cancelled) values ('short', '2 days')")
+
+    untraced = [(row, Succeeded(None), None) for row in (plain, of_a_queue)]
+    engine.run(jobs.settle(untraced, cancelled=timedelta(days=5)))
+
+    kept = "select expires_on - (rowlock.now() at time zone 'UTC')::date from rowlock.history order by id"
+    assert db.execute(kept.encode()).fetchall() == [(5,), (2,)]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Retried(FAILURE, timedelta(0)), Snoozed(timedelta(0)), HandedBack(), Blocked("code", "unknown task")],
+)
+def test_a_marked_job_does_not_come_back(engine: Engine, db: Db, outcome: Returned) -> None:
+    engine.enqueue(2)
+    marked, other = sorted(engine.claim())
+    db.execute("update rowlock.jobs set cancel_at = rowlock.now() where id = %s", [marked.id])
+
+    assert engine.give_back(marked, other, outcome=outcome) == [other.token]
+
+    assert engine.run(jobs.held([marked, other])) == [(marked.token, True)]
+    assert engine.run(jobs.cancelling(worker=engine.worker)) == [marked.token]

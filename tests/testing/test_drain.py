@@ -13,7 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from rowlock import Cancel, CurrentJob, InvalidOption, Retry, RetryAfter, Rowlock, RowlockError, Snooze, current_job
+from rowlock import (
+    Cancel,
+    CurrentJob,
+    Filter,
+    InvalidOption,
+    Retry,
+    RetryAfter,
+    Rowlock,
+    RowlockError,
+    Snooze,
+    current_job,
+)
 from rowlock.model.outcome import Blocked, Succeeded
 from rowlock.testing import adrain, drain
 from tests.waiting import auntil
@@ -457,3 +468,17 @@ def test_beside_a_live_worker_every_job_runs_once(app: Rowlock, db: Db) -> None:
     asyncio.run(story())
 
     assert sorted(ran) == list(range(300))
+
+
+@pytest.mark.parametrize("end", ["returns", "fails"])
+def test_a_job_that_its_own_handler_cancels_ends_as_cancelled(app: Rowlock, db: Db, end: str) -> None:
+    @app.task(name="job")
+    def job() -> None:
+        app.jobs.cancel(Filter(ids=[current_job().id]))
+        if end == "fails":
+            raise ValueError
+
+    job.enqueue()
+    drain(app)
+
+    assert db.execute("select state, reason from rowlock.history").fetchall() == [("cancelled", "asked")]

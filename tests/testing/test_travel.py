@@ -128,8 +128,8 @@ def test_jobs_expire(app: Rowlock, task: Task[[], None]) -> None:
 def test_leases_run_out(app: Rowlock, db: Db) -> None:
     db.execute(
         """
-        insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease)
-        values (gen_random_uuid(), 'h', 1, '{}', 1, '{}', '0', rowlock.now(), rowlock.now() + interval '30 s')
+        insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
+        values (gen_random_uuid(), 'h', 1, '{}', 1, '{}', '0', rowlock.now(), rowlock.now() + interval '30 s', '30 s')
         """
     )
 

@@ -7,7 +7,7 @@ from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, Job, JobRecord
+from rowlock import Call, Job, JobRecord, current_job
 from tests.typing.declared import add, app, count, greet, measure, render, send_mail, tasks, total
 
 
@@ -68,6 +68,16 @@ async def results_have_the_type_of_the_handlers() -> None:
     assert_type((await app.aget(add.enqueue(1).id)).result(), Any)
     assert_type(add.enqueue(1).record(), JobRecord)
     assert_type(await add.enqueue(1).arecord(), JobRecord)
+
+
+async def transactions_answer_the_connection(connection: psycopg.Connection[dict[str, object]]) -> None:
+    with current_job().transaction() as ours:
+        assert_type(ours, psycopg.Connection[tuple[Any, ...]])
+        assert_type(current_job().give_result(1), int)
+    async with current_job().transaction() as aours:
+        assert_type(aours, psycopg.AsyncConnection[tuple[Any, ...]])
+    with current_job().transaction(connection) as theirs:
+        assert_type(theirs, psycopg.Connection[dict[str, object]])
 
 
 async def names_stand_for_unknown_tasks() -> None:

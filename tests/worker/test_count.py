@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from rowlock import Retry, Rowlock
-from rowlock.db.session import Steady, Unreachable
+from rowlock.db.steady import Steady, Unreachable
 from rowlock.model.histogram import BOUNDS
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed

@@ -19,7 +19,7 @@ from rowlock.model.record import Progress
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.worker import progress
-from rowlock.worker.attempt import CurrentJob, unheard
+from rowlock.worker.attempt import Attempt, CurrentJob, unheard
 from rowlock.worker.progress import ProgressBoard
 from tests.engine import Engine
 from tests.waiting import auntil, until
@@ -223,13 +223,19 @@ def test_a_thread_that_its_worker_has_left_behind_may_still_speak() -> None:
 # Refused
 
 
+def current_job_of(row: Claimed) -> CurrentJob:
+    """What a handler has in hand that has said nothing yet, so that nobody else need be there."""
+    nobody: Any = None
+    return CurrentJob(Attempt(row), unheard, nobody, nobody)
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, math.inf, True, "0.5", None])
 def test_a_share_out_of_range_is_refused(share: Any) -> None:  # noqa: ANN401  on purpose
     with pytest.raises(InvalidOption, match="from 0 to 1"):
-        CurrentJob(ROW, unheard).progress(share)
+        current_job_of(ROW).progress(share)
 
 
 @pytest.mark.parametrize("note", ["x" * 201, "two\nlines", "nul\x00", "\udc80", 5])
 def test_a_note_that_cannot_be_shown_is_refused(note: Any) -> None:  # noqa: ANN401  on purpose
     with pytest.raises(InvalidOption, match="200 printable"):
-        CurrentJob(ROW, unheard).progress(0.5, note)
+        current_job_of(ROW).progress(0.5, note)

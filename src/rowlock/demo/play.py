@@ -14,7 +14,8 @@ from random import Random
 from rowlock.app import Rowlock
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.db.reach import in_words
-from rowlock.db.session import Steady, connect
+from rowlock.db.session import connect
+from rowlock.db.steady import Steady
 from rowlock.demo.crew import Crew, Member
 from rowlock.demo.ledger import Audit, Ledger
 from rowlock.demo.scene import Scene

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from rowlock.db.session import Steady
+from rowlock.db.steady import Steady
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import Audit, Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
