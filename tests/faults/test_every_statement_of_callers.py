@@ -22,6 +22,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Job, Rowlock, RowlockError, Task
+from rowlock.db import database
 from rowlock.model.row import Claimed
 from rowlock.store import jobs as job_store
 from tests.engine import Engine
@@ -95,6 +96,12 @@ SCENARIOS = {
 def _bulk_is_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bulk goes by COPY from hundreds on; what can happen to it is the same with a few."""
     monkeypatch.setattr(job_store, "LOAD_FROM", BULK)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers wait as often before they say it again, but not as long: a killed one is refused hundreds of times."""
+    monkeypatch.setattr(database, "_PAUSES", tuple(pause / 20 for pause in database._PAUSES))
 
 
 @pytest.fixture

@@ -281,7 +281,7 @@ def test_a_server_without_a_free_connection_is_waited_for_and_not_stormed(scene:
     [ending] = scene.end_of(scene.app.enqueue("touch", n=1))
 
     assert ending.state == "succeeded"
-    assert sum(len(pids) for pids in scene.sessions().values()) == 3
+    until(lambda: sum(len(pids) for pids in scene.sessions().values()) == 3, limit=LIMIT)
     assert member.is_alive
 
 

@@ -46,6 +46,7 @@ class Link:
         self._name = name
         self._deadline = deadline
         self._connection: AsyncSession | None = None
+        self._opening = asyncio.Lock()
         self._channels: Sequence[str] = ()
         self._notified: Callable[[str], None] = _ignore
         self._greet: Callable[[], Awaitable[None]] | None = None
@@ -72,16 +73,22 @@ class Link:
         """The open connection; waits through an outage, with growing, jittered pauses."""
         if self._connection is not None and not self._connection.closed:
             return self._connection
-        again, pauses = self._connection is not None, _pauses()
-        while True:
-            try:
-                self._connection = await self._connect()
-                break
-            except (psycopg.Error, OSError) as error:  # a resolver's too
-                await self._pause(pauses, f"no connection ({first_line(error)})")
+        async with self._opening:  # two that find it broken must not open two
+            if self._connection is not None and not self._connection.closed:
+                return self._connection
+            again = self._connection is not None
+            connection = self._connection = await self._connect_at_last()
         if again and self._greet is not None:
             await self._greet()
-        return self._connection
+        return connection
+
+    async def _connect_at_last(self) -> AsyncSession:
+        pauses = _pauses()
+        while True:
+            try:
+                return await self._connect()
+            except (psycopg.Error, OSError) as error:  # a resolver's too
+                await self._pause(pauses, f"no connection ({first_line(error)})")
 
     async def _connect(self) -> AsyncSession:
         connection = await aconnect(self._server, name=self._name, deadline=self._deadline)
