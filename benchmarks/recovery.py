@@ -87,13 +87,18 @@ def _rounds_of(
     with _worker(options, environment) as first:
         app.enqueue_many([hold.bind(n) for n in range(jobs)])
         _until(lambda: _running(arena) == jobs, "all jobs running")
-        with _worker(options, environment):
-            _until(lambda: _workers(arena) == 2, "the other worker there")
+        with _worker(options, environment) as other:
+            _until(lambda: _is_there(arena, other.pid, parks=not pooler), "the other worker there")
             at = arena.ask(f"select {SCHEMA}.now()")
             first.send_signal(number)
             _until(lambda: _running(arena, since=at) == jobs, "all jobs running elsewhere")
             rows = arena.connection.execute(
-                f"select extract(epoch from started_at - %s)::float8 from {SCHEMA}.jobs where state = 'running'", [at]
+                f"""
+                select extract(epoch from started_at - %s::timestamptz)::float8
+                from {SCHEMA}.jobs
+                where state = 'running'
+                """,
+                [at],
             ).fetchall()
     return [wait for (wait,) in rows]
 
@@ -120,13 +125,23 @@ def _restarts(rounds: int, track: Track) -> list[float]:
 
 
 def _done(there: Rowlock, number: int) -> None:
-    there.enqueue(noop.name, number).result(timedelta(seconds=_SOON))
+    there.enqueue(noop.name, n=number).result(timedelta(seconds=_SOON))
 
 
 @contextmanager
 def _worker(options: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A worker of the command line; whatever it still is at the end, it is killed."""
-    command = [sys.executable, "-m", "rowlock", "worker", "benchmarks.tasks:app", "--log-level", "error", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "rowlock",
+        "worker",
+        "--app",
+        "benchmarks.tasks:app",
+        "--log-level",
+        "error",
+        *options,
+    ]
     process = subprocess.Popen(command, env={**os.environ, **environment}, start_new_session=True)
     try:
         yield process
@@ -137,14 +152,27 @@ def _worker(options: list[str], environment: dict[str, str]) -> Iterator[subproc
 
 def _running(arena: Arena, since: object = None) -> int:
     row = arena.connection.execute(
-        f"select count(*) from {SCHEMA}.jobs where state = 'running' and started_at > coalesce(%s, '-infinity')",
+        f"""
+        select count(*)
+        from {SCHEMA}.jobs
+        where state = 'running' and started_at > coalesce(%s::timestamptz, '-infinity')
+        """,
         [since],
     ).fetchone()
     return 0 if row is None else row[0]
 
 
-def _workers(arena: Arena) -> int:
-    return int(arena.ask(f"select count(*) from {SCHEMA}.workers where lease > {SCHEMA}.now()"))
+def _is_there(arena: Arena, pid: int, *, parks: bool) -> bool:
+    """Whether a worker is on the books, and waits for something to do where that is to be seen."""
+    row = arena.connection.execute(
+        f"""
+        select exists (select from {SCHEMA}.parked where parked.worker = workers.id)
+        from {SCHEMA}.workers
+        where pid = %s and lease > {SCHEMA}.now()
+        """,
+        [pid],
+    ).fetchone()
+    return row is not None and (row[0] or not parks)
 
 
 def _until(look: Callable[[], bool], what: str) -> None:

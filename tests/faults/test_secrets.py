@@ -105,6 +105,7 @@ def test_it_is_in_no_notification_no_activity_and_no_log_record(
         raise RuntimeError(secret)
 
     with working(app):
+        until(lambda: one(db, "select exists (select from rowlock.parked)"))  # else nobody is notified
         kept = [keep.enqueue(canary), keep.using(tags=["t"], key="k").enqueue(canary)]
         app.enqueue_many([keep.bind(canary) for _ in range(600)])
         failed = leak.enqueue(canary)

@@ -12,8 +12,8 @@ from tests.mutants.mutant import Change, Mutant
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "M1",
-        "a rescue goes by the job's id alone and overwrites one that was claimed anew",
-        "tests/faults/test_interleavings.py::test_a_zombie_settles_nothing_after_its_job_was_rescued_and_claimed",
+        "a rescue goes by the job's id alone and overwrites what somebody else does with it",
+        "tests/store/test_rescue.py::test_a_worker_that_has_a_fresh_lease_loses_nothing",
         [
             Change(
                 "store/sql/job_rescue.sql",
@@ -33,15 +33,19 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "M3",
         "a second sweeper acts on a list that is out of date",
-        "tests/faults/test_interleavings.py::test_two_sweepers_count_one_crash",
+        "tests/store/test_rescue.py::test_a_job_that_was_settled_or_claimed_anew_meanwhile_is_not_rescued",
         [
-            Change("store/sql/job_rescue.sql", "        for update skip locked\n    ) as job\n", "    ) as job\n"),
+            Change(
+                "store/sql/job_rescue.sql",
+                "            and job.token = orphan.token\n            and (",
+                "            and (",
+            ),
         ],
     ),
     Mutant(
         "M4",
         "rescue is done once, at the start",
-        "tests/worker/test_life.py::test_a_killed_workers_jobs_come_back_and_cost_no_attempt",
+        "tests/worker/test_liveness.py::test_a_killed_worker_is_found_out_long_before_its_lease_is_over",
         [
             Change(
                 "worker/upkeep.py",

@@ -50,7 +50,7 @@ class Fate(Enum):
     BROKEN = "BROKEN: the test could not be run"
 
 
-def hunt(mutant: Mutant, *, limit: float = 240.0) -> Fate:
+def hunt(mutant: Mutant, *, limit: float = 90.0) -> Fate:
     """Run a mutant's killer against it."""
     source = FOLDER / mutant.name / "src"
     shutil.rmtree(source.parent, ignore_errors=True)
@@ -74,7 +74,7 @@ def hunt(mutant: Mutant, *, limit: float = 240.0) -> Fate:
 def run_tests(tests: Sequence[str], *, source: Path, limit: float) -> subprocess.CompletedProcess[str]:
     """Run tests against a copy of our code; the processes that they start use it, too."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-x", "-q", *tests],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(source)},
         capture_output=True,

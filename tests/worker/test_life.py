@@ -237,6 +237,7 @@ def test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked(app: Rowlock,
             assert one(db, "select id::text from rowlock.jobs") == held
             holder.rollback()
             await auntil(lambda: len(ended(db)) == 5)
+            assert one(db, "select max(claims) from rowlock.history") == 1  # it was settled, not run again
 
     with psycopg.connect(url) as holder:
         asyncio.run(work(holder))
