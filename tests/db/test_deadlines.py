@@ -163,5 +163,26 @@ def test_a_link_comes_back_on_another_connection_when_its_own_hangs(url: str) ->
     assert len(asyncio.run(ask())) == 1
 
 
+def test_a_link_knocks_less_and_less_often_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Enough(Exception):
+        pass
+
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 9:
+            raise Enough
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    link = Link("postgresql://nobody@127.0.0.1:1/none", "rowlock", name="test")
+
+    with pytest.raises(Enough):
+        asyncio.run(link.open())
+
+    pauses = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0]
+    assert all(pause / 2 <= wait <= pause for wait, pause in zip(waits, pauses, strict=True))
+
+
 def _nothing() -> None:
     return None

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import rowlock
+
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "src" / "rowlock"
+PACKAGE = Path(rowlock.__file__).resolve().parent  # where it is imported from: a copy of it can be read as well
 SQL = PACKAGE / "store" / "sql"
 MIGRATIONS = PACKAGE / "store" / "migrations"
 

@@ -297,8 +297,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "M42",
-        "the loser of a key believes a winner that rolls back",
-        "tests/faults/test_interleavings.py::test_a_key_whose_winner_rolls_back_goes_to_the_one_who_waited",
+        "the loser of a key believes in a winner that is gone",
+        "tests/faults/test_interleavings.py::test_a_key_is_held_until_its_job_has_ended",
         [
             Change(
                 "store/jobs.py",
@@ -324,13 +324,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "an outcome that could not be written is dropped while its worker lives",
         "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",
         [
-            Change("worker/settle.py", "        self._finished.extend(finished)\n        self._some.set()", ""),
+            Change(
+                "worker/settle.py",
+                "        self._finished.extend(finished)\n        self._some.set()",
+                "        self._some.set()",
+            ),
         ],
     ),
     Mutant(
         "M45",
         "a server in trouble is asked again without a pause",
-        "tests/faults/test_listeners.py::test_an_outage_is_knocked_at_and_not_stormed",
+        "tests/db/test_deadlines.py::test_a_link_knocks_less_and_less_often_while_nobody_answers",
         [
             Change(
                 "db/link.py",
