@@ -36,6 +36,9 @@ _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
+# After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
+# settle of the job that was just claimed, on another connection.
+_CALM = 0.1
 # Whoever can connect to the database can notify us, as often as they like. After so many notifications in a row for
 # which nothing was found, there is so long between two looks.
 _HOLLOW_HINTS = 5
@@ -168,6 +171,8 @@ class Claimer:
 
     async def _doze(self, *, found: int) -> bool:
         """Rest until we are woken, or something is due: once a second, a look that claims nothing. True when woken."""
+        if await self._link.rest(self._wake, self._soon(_CALM, found=found)):
+            return True
         wait = await self._due_in()
         if wait <= 0:  # and yet the claim has not found it: it is locked, or was taken by another worker
             wait = inf
