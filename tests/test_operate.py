@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +18,7 @@ import pytest
 from rowlock import Filter, InvalidOption, Retry, Rowlock, RowlockError
 from rowlock.db.session import converse
 from rowlock.model.outcome import Blocked, Failed
+from rowlock.model.record import State
 from rowlock.model.row import Claimed
 from rowlock.model.verb import VERBS
 from rowlock.operate import Done
@@ -331,6 +333,29 @@ def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, 
 
     assert answer == done("delete", 15, 5)
     assert len(engine.settle(*claimed)) == 5
+
+
+@pytest.mark.parametrize(("states", "left"), [(["ready"], 5), (None, 0)], ids=["ready ones", "all"])
+def test_cancel_keeps_to_the_states_that_were_asked_for(
+    db: Db, url: str, engine: Engine, states: list[State] | None, left: int
+) -> None:
+    put_many(db, 20)
+    operator = Engine(url)
+    asked = Filter(state=states)
+    on_live = partial(verbs.cancel, states=VERBS["cancel"].states(asked), keep=timedelta(days=1))
+    claimed: list[Claimed] = []
+
+    def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
+        rows = operator.run(query)
+        if query.name == "job_scan":
+            claimed.extend(engine.claim(5))
+        return rows
+
+    answer = converse(say, Work(VERBS["cancel"], asked, "me", None, on_live=on_live).window(Done("cancel"), False))
+    operator.close()
+
+    assert answer == done("cancel", 20 - left, left)
+    assert one(db, "select count(*) from rowlock.jobs where cancel_at is null") == left
 
 
 def test_a_row_that_somebody_has_locked_is_passed_over_and_waited_for_by_nobody(app: Rowlock, db: Db, url: str) -> None:

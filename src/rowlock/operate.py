@@ -132,7 +132,7 @@ class Jobs:
 
         None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
         """
-        work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
+        work = _work("cancel", filter, by, why, on_live=self._cancel(filter))
         return self._do(work, before, track)
 
     async def acancel(
@@ -148,7 +148,7 @@ class Jobs:
 
         None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
         """
-        work = _work("cancel", filter, by, why, on_live=partial(verbs.cancel, keep=self._keep.cancelled))
+        work = _work("cancel", filter, by, why, on_live=self._cancel(filter))
         return await self._ado(work, before, track)
 
     def delete(
@@ -262,6 +262,9 @@ class Jobs:
         """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4."""
         work = _work("run_next", filter, by, why, on_live=verbs.run_next)
         return await self._ado(work, before, track)
+
+    def _cancel(self, filter: Filter) -> Act:
+        return partial(verbs.cancel, states=VERBS["cancel"].states(filter), keep=self._keep.cancelled)
 
     def _do(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
         refuse_in_loop(f"app.jobs.{work.verb.name}", f"await app.jobs.a{work.verb.name}(…)")

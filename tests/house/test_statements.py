@@ -185,7 +185,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         stats.events(limit=5, job=new_id(), before=Event(uuid4(), datetime.now(UTC), "moved", None, "me", {})),
     ],
     verbs.retry: [verbs.retry(ENDED, **WHO), verbs.retry(ENDED, **NOBODY)],
-    verbs.cancel: [verbs.cancel(LIVE, keep=DAY, **WHO)],
+    verbs.cancel: [verbs.cancel(LIVE, states=["ready"], keep=DAY, **WHO)],
     verbs.delete: [verbs.delete(LIVE, **WHO)],
     verbs.delete_ended: [verbs.delete_ended(ENDED, **WHO)],
     verbs.move: [verbs.move(LIVE, queue="q", **WHO)],

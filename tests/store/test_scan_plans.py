@@ -104,7 +104,7 @@ QUERIES: dict[str, Callable[[World], Query[Any]]] = {
     "ended by id": lambda world: scan.ended(Filter(), states=ENDED, ids=[row.id for row in world.trouble], **LOOK),
     "failed": lambda _: scan.ended(Filter(), states=frozenset({"failed"}), ids=None, **LOOK),
     "retry": lambda world: verbs.retry(world.trouble, **WHO),
-    "cancel": lambda world: verbs.cancel(world.live, keep=timedelta(days=1), **WHO),
+    "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
     "delete": lambda world: verbs.delete(world.live, **WHO),
     "delete ended": lambda world: verbs.delete_ended(world.trouble, **WHO),
     "move": lambda world: verbs.move(world.live, queue="other", **WHO),

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 from rowlock.model.answer import Done
 from rowlock.model.filter import Filter
+from rowlock.model.record import State
 from rowlock.model.verb import LIVE, Verb
 from rowlock.store import jobs
 from rowlock.store.intervals import interval
@@ -58,9 +59,11 @@ def retry(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
     )
 
 
-def cancel(rows: Sequence[Found], *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
+def cancel(
+    rows: Sequence[Found], *, actor: str, why: str | None, states: Iterable[State], keep: timedelta
+) -> Query[int]:
     """End ready and waiting jobs as cancelled, and mark running ones to end so; answers how many."""
-    return _cancel(_ids(rows), actor=actor, why=why, keep=keep)
+    return _cancel(_ids(rows), actor=actor, why=why, states=states, keep=keep)
 
 
 def cancel_one(job_id: str, *, actor: str, why: str | None, keep: timedelta) -> Conversation[bool | None]:
@@ -76,12 +79,22 @@ def cancel_one(job_id: str, *, actor: str, why: str | None, keep: timedelta) -> 
             return found[0].state == "cancelled"
     [(_, cancelling)] = locked
     if not cancelling:
-        yield _cancel(plain_array([job_id]), actor=actor, why=why, keep=keep)
+        yield _cancel(plain_array([job_id]), actor=actor, why=why, states=LIVE, keep=keep)
     return True
 
 
-def _cancel(ids: str, *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
-    return Query("job_cancel", {"ids": ids, "keep": interval(keep), "actor": actor, "why": why}, first)
+def _cancel(ids: str, *, actor: str, why: str | None, states: Iterable[State], keep: timedelta) -> Query[int]:
+    return Query(
+        "job_cancel",
+        {
+            "ids": ids,
+            "states": plain_array(states),
+            "keep": interval(keep),
+            "actor": actor,
+            "why": why,
+        },
+        first,
+    )
 
 
 def delete(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:

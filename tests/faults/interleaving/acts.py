@@ -10,6 +10,7 @@ from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob, Rescued
 from rowlock.model.spec import Keep
+from rowlock.model.verb import LIVE
 from rowlock.store import jobs, pauses, verbs, workers
 from rowlock.store.jobs import PRIORITIES, Lane
 from rowlock.store.query import Query
@@ -138,7 +139,8 @@ def cancel(job_id: str) -> Part:
 
 def cancel_many(ids: Iterable[str]) -> Part:
     """Cancel what can be locked, as operators do it; how many is all that they are told."""
-    changed = yield verbs.cancel([_found(job_id) for job_id in ids], actor="somebody", why=None, keep=DAY)
+    found = [_found(job_id) for job_id in ids]
+    changed = yield verbs.cancel(found, actor="somebody", why=None, states=LIVE, keep=DAY)
     return [Fact("cancelled some", str(sum(changed)))]
 
 

@@ -1,10 +1,10 @@
 -- Cancel jobs, because somebody asked: ready and waiting ones end, and their keys are free; running ones are marked.
--- Decides by the rows it locks. A marked job can only end as cancelled, whatever becomes of its attempt, and until then its
+-- Decides by the rows it locks: one that was asked for as ready and runs by now is left alone. A marked job can only end as cancelled, whatever becomes of its attempt, and until then its
 -- key is held. Its worker is told; should that get lost, it looks for marks of its own accord.
 with mine as materialized (
     select job.*
     from rowlock.jobs as job
-    where job.id = any(:ids::uuid[]) and job.cancel_at is null
+    where job.id = any(:ids::uuid[]) and job.state = any(:states::text[]) and job.cancel_at is null
     order by job.id
     for update skip locked
 ),
