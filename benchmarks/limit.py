@@ -92,6 +92,7 @@ class BareLoop:
                 queues=[queue],
                 slots=1,
                 tasks=[],
+                schedules=[],
                 version="bench",
                 lease=timedelta(hours=1),
             )

@@ -26,7 +26,15 @@ class Engine:
     def __init__(self, url: str, *, lease: timedelta = timedelta(days=1)) -> None:
         self.connection: Connection = connect(url, name="rowlock test")
         self.worker = str(uuid4())
-        facts = {"queues": ["default"], "tasks": ["t"], "slots": 1, "host": "test", "pid": 1, "version": "0"}
+        facts = {
+            "queues": ["default"],
+            "tasks": ["t"],
+            "schedules": [],
+            "slots": 1,
+            "host": "test",
+            "pid": 1,
+            "version": "0",
+        }
         self.run(workers.register(worker=self.worker, lease=lease, **facts))  # type: ignore[arg-type]
 
     def run(self, query: Query[T]) -> list[T]:

@@ -358,7 +358,7 @@ def test_any_query_can_be_put_and_its_answer_reads_as_on_our_own(
 
 
 FACTS: dict[str, Any] = {
-    "queues": ["default"], "tasks": ["t"], "slots": 1, "host": "test", "pid": 1, "version": "0"
+    "queues": ["default"], "tasks": ["t"], "schedules": [], "slots": 1, "host": "test", "pid": 1, "version": "0"
 }  # fmt: skip
 
 

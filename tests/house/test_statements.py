@@ -196,7 +196,17 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     waiters.clear: [waiters.clear(age=DAY)],
     waiters.endings: [waiters.endings([new_id()]), waiters.endings([])],
     workers.register: [
-        workers.register(worker=WORKER, host="h", pid=1, queues=["q"], slots=1, tasks=["t"], version="0", lease=DAY)
+        workers.register(
+            worker=WORKER,
+            host="h",
+            pid=1,
+            queues=["q"],
+            slots=1,
+            tasks=["t"],
+            schedules=["s"],
+            version="0",
+            lease=DAY,
+        )
     ],
     workers.renew: [workers.renew(worker=WORKER)],
     workers.held: [workers.held(worker=WORKER)],

@@ -26,6 +26,7 @@ def register(
     queues: Iterable[str],
     slots: int,
     tasks: Iterable[str],
+    schedules: Iterable[str],
     version: str,
     lease: timedelta,
 ) -> Query[float]:
@@ -39,6 +40,7 @@ def register(
             "queues": array(queues),
             "slots": str(slots),
             "tasks": array(tasks),
+            "schedules": array(schedules),
             "version": version,
             "lease": interval(lease),
         },

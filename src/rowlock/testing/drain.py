@@ -329,6 +329,7 @@ class _Drain:
             queues=() if self._queues is None else self._queues.names,
             slots=1,
             tasks=sorted(self._handlers),
+            schedules=(),
             version=version("rowlock"),
             lease=_LEASE,
         )

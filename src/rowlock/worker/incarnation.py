@@ -283,6 +283,7 @@ class Incarnation:
                 queues=setup.queues.names,
                 slots=setup.slots,
                 tasks=sorted(setup.handlers),
+                schedules=(),
                 version=version("rowlock"),
                 lease=setup.timing.lease,
             )

@@ -184,7 +184,15 @@ def pass_time(span: timedelta) -> Part:
 def register(worker: str) -> Query[float]:
     """Enter a worker whose lease outlasts every schedule in which no time passes."""
     return workers.register(
-        worker=worker, host="test", pid=1, queues=["default"], slots=1, tasks=["t"], version="0", lease=DAY
+        worker=worker,
+        host="test",
+        pid=1,
+        queues=["default"],
+        slots=1,
+        tasks=["t"],
+        schedules=(),
+        version="0",
+        lease=DAY,
     )
 
 

@@ -75,6 +75,8 @@ create index jobs_ready on rowlock.jobs (queue, priority, run_at, id) where stat
 create index jobs_running on rowlock.jobs (worker) where state = 'running';
 -- What a worker is asked to cancel.
 create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not null;
+-- What is not worth starting any more, also where nobody claims.
+create index jobs_expiring on rowlock.jobs (expires_at) where expires_at is not null and state <> 'running';
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
 
@@ -183,12 +185,15 @@ create index history_id on rowlock.history (id);
 -- What people look for among millions that went well.
 create index history_trouble on rowlock.history (id) where state <> 'succeeded';
 
--- A key belongs to one live job; it is free again when that job ends.
+-- A key belongs to one live job; it is free again when that job ends, but one with a period not before that has passed,
+-- unless its job has failed or was cancelled.
 create table rowlock.keys (
     key         text primary key check (octet_length(key) between 1 and 500),
     task        text not null,
-    job         uuid not null
+    job         uuid not null,
+    until       timestamptz                     -- the end of its period, if it has one
 );
+create index keys_until on rowlock.keys (until) where until is not null;
 
 -- An operator's settings for a queue; no row means the defaults.
 create table rowlock.queues (
@@ -210,6 +215,57 @@ create table rowlock.pauses (
     primary key (kind, name)
 );
 
+-- The latest failures of tasks that have a breaker: so many within so long, and the task is paused.
+create table rowlock.breakers (
+    task        text primary key check (octet_length(task) between 1 and 200),
+    failed_at   timestamptz[] not null          -- no more than it takes to trip it, the oldest first
+);
+
+-- Rules that make jobs, declared in code or added by operators. Any worker fires all that are due.
+create table rowlock.schedules (
+    name        text primary key check (octet_length(name) between 1 and 90),
+    cron        text,
+    tz          text,                           -- of the cron expression; null: UTC
+    every       interval check (every > '0'),
+    task        text not null check (octet_length(task) between 1 and 200),
+    args        json not null,
+    queue       text not null check (octet_length(queue) between 1 and 200),
+    priority    smallint not null check (priority between -4 and 4),
+    attempts    integer not null check (attempts > 0),
+    expires     interval,                       -- how long each of its jobs is worth starting
+    tags        text[],
+    jitter      interval not null check (jitter >= '0'),
+    overlap     text not null check (overlap in ('allow', 'skip', 'queue', 'replace')),
+    catch_up    integer not null check (catch_up >= 0),     -- how many slots that were missed are made up for, the newest
+    at_boot     boolean not null,               -- also run when a worker starts
+    declared    json,                           -- what the code says; null: an operator added it
+    edits       json,                           -- what an operator says differently from the code
+    paused_at   timestamptz,
+    paused_until timestamptz,
+    paused_by   text,
+    paused_why  text,
+    next_at     timestamptz not null,           -- the next slot
+    last_at     timestamptz,                    -- the last slot that was fired or passed over
+    held        timestamptz,                    -- a slot that waits for the end of the job before it
+    booted_at   timestamptz,
+    jobs        uuid[] not null default '{}',   -- those it made that may be live: for overlap
+    created_at  timestamptz not null,
+    check ((cron is null) <> (every is null)),
+    check (tz is null or cron is not null)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
+create index schedules_due on rowlock.schedules (next_at);
+
+-- One row for each slot of a schedule that was fired or passed over, written with its job: that is what makes it once.
+create table rowlock.firings (
+    schedule    text not null,
+    slot        timestamptz not null,
+    job         uuid,                           -- null: passed over
+    reason      text,                           -- why it was passed over, or what else made it: boot, asked
+    at          timestamptz not null,
+    primary key (schedule, slot)
+);
+create index firings_at on rowlock.firings (at);
+
 -- One row per live worker process and incarnation.
 create table rowlock.workers (
     id          uuid primary key,
@@ -218,6 +274,7 @@ create table rowlock.workers (
     queues      text[] not null,
     slots       integer not null,
     tasks       text[] not null,
+    schedules   text[] not null default '{}',   -- those that its code declares
     version     text not null,
     started_at  timestamptz not null,
     lease       timestamptz not null,           -- holds what it claimed until then

@@ -1,6 +1,13 @@
 -- The sum of the migrations, as PostgreSQL describes it. Nothing reads it but people and a test.
 -- Written by: ./run python -m tests.store.snapshot
 
+create table rowlock.breakers (
+    task text not null,
+    failed_at timestamp with time zone[] not null,
+    constraint breakers_pkey PRIMARY KEY (task),
+    constraint breakers_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200)))
+);
+
 create table rowlock.events (
     id uuid not null default rowlock.uuid7(),
     at timestamp with time zone not null default rowlock.now(),
@@ -13,6 +20,16 @@ create table rowlock.events (
 CREATE INDEX events_at ON ONLY rowlock.events USING btree (at, id);
 CREATE INDEX events_job ON ONLY rowlock.events USING btree (job) WHERE (job IS NOT NULL);
 CREATE INDEX events_rescue ON ONLY rowlock.events USING btree (at) WHERE (kind = ANY (ARRAY['rescued'::text, 'poisoned'::text]));
+
+create table rowlock.firings (
+    schedule text not null,
+    slot timestamp with time zone not null,
+    job uuid,
+    reason text,
+    at timestamp with time zone not null,
+    constraint firings_pkey PRIMARY KEY (schedule, slot)
+);
+CREATE INDEX firings_at ON rowlock.firings USING btree (at);
 
 create table rowlock.history (
     id uuid not null,
@@ -79,6 +96,7 @@ create table rowlock.jobs (
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE (cancel_at IS NOT NULL);
+CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
@@ -87,9 +105,11 @@ create table rowlock.keys (
     key text not null,
     task text not null,
     job uuid not null,
+    until timestamp with time zone,
     constraint keys_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint keys_pkey PRIMARY KEY (key)
 );
+CREATE INDEX keys_until ON rowlock.keys USING btree (until) WHERE (until IS NOT NULL);
 
 create table rowlock.migrations (
     version integer not null,
@@ -151,6 +171,49 @@ create table rowlock.queues (
     constraint queues_pkey PRIMARY KEY (name)
 );
 
+create table rowlock.schedules (
+    name text not null,
+    cron text,
+    tz text,
+    every interval,
+    task text not null,
+    args json not null,
+    queue text not null,
+    priority smallint not null,
+    attempts integer not null,
+    expires interval,
+    tags text[],
+    jitter interval not null,
+    overlap text not null,
+    catch_up integer not null,
+    at_boot boolean not null,
+    declared json,
+    edits json,
+    paused_at timestamp with time zone,
+    paused_until timestamp with time zone,
+    paused_by text,
+    paused_why text,
+    next_at timestamp with time zone not null,
+    last_at timestamp with time zone,
+    held timestamp with time zone,
+    booted_at timestamp with time zone,
+    jobs uuid[] not null default '{}'::uuid[],
+    created_at timestamp with time zone not null,
+    constraint schedules_attempts_check CHECK ((attempts > 0)),
+    constraint schedules_catch_up_check CHECK ((catch_up >= 0)),
+    constraint schedules_check CHECK (((cron IS NULL) <> (every IS NULL))),
+    constraint schedules_check1 CHECK (((tz IS NULL) OR (cron IS NOT NULL))),
+    constraint schedules_every_check CHECK ((every > '00:00:00'::interval)),
+    constraint schedules_jitter_check CHECK ((jitter >= '00:00:00'::interval)),
+    constraint schedules_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 90))),
+    constraint schedules_overlap_check CHECK ((overlap = ANY (ARRAY['allow'::text, 'skip'::text, 'queue'::text, 'replace'::text]))),
+    constraint schedules_pkey PRIMARY KEY (name),
+    constraint schedules_priority_check CHECK (((priority >= '-4'::integer) AND (priority <= 4))),
+    constraint schedules_queue_check CHECK (((octet_length(queue) >= 1) AND (octet_length(queue) <= 200))),
+    constraint schedules_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200)))
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
+CREATE INDEX schedules_due ON rowlock.schedules USING btree (next_at);
+
 create unlogged table rowlock.waiters (
     job uuid not null,
     listener uuid not null,
@@ -165,6 +228,7 @@ create table rowlock.workers (
     queues text[] not null,
     slots integer not null,
     tasks text[] not null,
+    schedules text[] not null default '{}'::text[],
     version text not null,
     started_at timestamp with time zone not null,
     lease timestamp with time zone not null,
