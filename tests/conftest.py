@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -34,7 +35,7 @@ def server(worker_id: str) -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres(folder) as running:
         set_fsync(running, on=False)
         yield running
-    shutil.rmtree(folder)
+    remove_behind_us(folder)
 
 
 @pytest.fixture
@@ -53,13 +54,21 @@ def set_fsync(server: EmbeddedPostgres, *, on: bool) -> None:
         until(lambda: connection.execute("show fsync").fetchone() == (wanted,))
 
 
+def remove_behind_us(folder: Path) -> None:
+    """Remove a server's folder without waiting for it: after hundreds of databases that takes two minutes."""
+    gone = folder.rename(folder.with_name(f"gone-{folder.name}"))
+    # With no file of ours open, for whoever reads our output waits until the last one has closed it.
+    subprocess.run(["/bin/sh", "-c", 'rm -rf "$0" <&- >&- 2>&- &', gone], check=True)
+
+
 def clear_leftovers() -> None:
     """Remove the folders of test processes that were killed."""
     for folder in CACHE.glob("test-pg-*"):
         try:
             os.kill(int(folder.name.rpartition("-")[2]), 0)
         except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another test process was quicker
+                remove_behind_us(folder)
         except PermissionError:
             continue
 

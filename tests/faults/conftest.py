@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock.db.binaries import find_binaries
-from tests.conftest import CACHE, clear_leftovers
+from tests.conftest import CACHE, clear_leftovers, remove_behind_us
 from tests.faults import recorder
 from tests.faults.crew import Crew
 from tests.faults.estate import estate  # noqa: F401  a fixture
@@ -109,7 +109,7 @@ def cluster_folder(worker_id: str) -> Iterator[Path]:
     folder.mkdir(parents=True)
     folder.chmod(0o711)  # as root the servers may have to run as another user
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_behind_us(folder)
 
 
 @pytest.fixture(scope="session")
