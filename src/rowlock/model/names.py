@@ -16,6 +16,7 @@ from rowlock.errors import InvalidOption
 MAX_NAME: Final = 200
 MAX_KEY: Final = 500
 MAX_TAG: Final = 100
+MAX_SCHEDULE: Final = 90
 MAX_TAGS: Final = 20
 MAX_NOTE: Final = 200
 MAX_ATTEMPTS: Final = 1_000_000_000
@@ -23,9 +24,10 @@ MAX_DELAY: Final = timedelta(days=100 * 365)
 PRIORITIES: Final = range(-4, 5)
 
 _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,40}")
-# A day short of what datetime holds: read back in a session's zone, an instant moves by up to 14 hours.
+# A day short of what datetime holds: read back in a session's zone, an instant moves by up to 14 hours. And a century
+# short: a job may expire so long after its run_at.
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
-_LAST: Final = datetime(9999, 12, 30, tzinfo=UTC)
+_LAST: Final = datetime(9899, 12, 30, tzinfo=UTC)
 
 
 def check_task(name: str) -> str:
@@ -39,6 +41,16 @@ def check_queue(name: str) -> str:
     if set("*,=") & set(name):
         raise InvalidOption(
             f"queue name {shown(name)} contains '*', ',' or '='; the command line uses these, so use '-' or '.'"
+        )
+    return name
+
+
+def check_schedule(name: str) -> str:
+    """A schedule's name: printable, 1 to 90 bytes (its jobs carry it in a tag), without `*`, `,` and `=`."""
+    _printable("schedule name", name, limit=MAX_SCHEDULE)
+    if set("*,=") & set(name):
+        raise InvalidOption(
+            f"schedule name {shown(name)} contains '*', ',' or '='; the command line uses these, so use '-' or '.'"
         )
     return name
 

@@ -7,6 +7,7 @@ out on every call is worked out here once.
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from inspect import Parameter
@@ -98,6 +99,26 @@ def resolved(function: Callable[..., object]) -> dict[str, Any]:
 def name_of(function: Callable[..., object]) -> str:
     """What messages call a function."""
     return str(getattr(function, "__qualname__", None) or repr(function))
+
+
+def default_name(function: Callable[..., object]) -> str:
+    """`module.function`, with `__main__` as the module it would be if it were imported."""
+    qualname = getattr(function, "__qualname__", None)
+    module = getattr(function, "__module__", None)
+    if not qualname or not module or "<lambda>" in qualname:
+        raise TaskError(f"{function!r} has no name of its own; give it one with name=")
+    if "<locals>" in qualname:
+        raise TaskError(
+            f"{qualname} is defined inside a function, where no worker can find it; move it out or give name="
+        )
+    if module == "__main__":
+        spec = getattr(sys.modules["__main__"], "__spec__", None)
+        file = getattr(sys.modules["__main__"], "__file__", None)
+        if spec is not None:
+            module = spec.name.removesuffix(".__main__")
+        elif file is not None:
+            module = file.rsplit("/", 1)[-1].removesuffix(".py")
+    return f"{module}.{qualname}"
 
 
 def _parameters(function: Callable[..., object]) -> list[Parameter]:
