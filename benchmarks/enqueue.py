@@ -12,6 +12,7 @@ from benchmarks.limit import BareLoop, new_jobs, ready_made, rehearsed
 from benchmarks.measure import Broken, Case, Effort, Target, Track, interleave
 from benchmarks.tasks import SCHEMA, app, noop
 from rowlock.store import jobs
+from rowlock.store.enqueue import enqueue_all
 
 _UNIT = "jobs/s"
 _CALLERS = 200
@@ -82,7 +83,7 @@ def _array_insert(arena: Arena, count: int) -> float:
 
 def _own_statements(arena: Arena, count: int) -> float:
     with BareLoop(arena.conninfo) as bare:
-        said = rehearsed(jobs.enqueue_all(new_jobs(count)), bare)
+        said = rehearsed(enqueue_all(new_jobs(count)), bare)
         _empty(arena)
         began = time.monotonic()
         with bare.connection.transaction():

@@ -15,11 +15,12 @@ from rowlock.db.group import GroupCommit
 from rowlock.db.waiting import WaitingRoom
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
+from rowlock.model.handler import Handler
 from rowlock.model.ids import new_ids
+from rowlock.model.key import Key
 from rowlock.model.row import NewJob
 from rowlock.model.spec import AS_DECLARED, Keep
-from rowlock.store import jobs as job_store
-from rowlock.store.jobs import Existing
+from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.tasks import Call
 
 R = TypeVar("R")
@@ -29,7 +30,13 @@ class Enqueuer:
     """The way in. A call's own connection is used, else the one that it is `within`, else what `connection` answers."""
 
     def __init__(
-        self, database: Database, room: WaitingRoom, keep: Keep, connection: Callable[[], object | None] | None = None
+        self,
+        database: Database,
+        room: WaitingRoom,
+        keep: Keep,
+        *,
+        connection: Callable[[], object | None] | None,
+        handler_of: Callable[[str], Handler],
     ) -> None:
         if connection is not None and not callable(connection):
             raise InvalidOption(
@@ -40,6 +47,7 @@ class Enqueuer:
         self._room = room
         self._keep = keep
         self._connection = connection
+        self._handler_of = handler_of
         self._group = GroupCommit(database)
 
     async def aone(self, call: Call[R]) -> Job[R]:
@@ -60,9 +68,9 @@ class Enqueuer:
             refuse_in_loop("enqueue", "await task.aenqueue(…)")
         jobs = _new_jobs(calls)
         existing = self._database.converse(
-            lambda resend: job_store.enqueue_all(jobs, resend=resend),
+            lambda resend: enqueue_all(jobs, resend=resend),
             connection=connection,
-            atomic=job_store.takes_several_statements(jobs),
+            atomic=takes_several_statements(jobs),
         )
         return self._handles(calls, jobs, existing, connection)
 
@@ -74,9 +82,9 @@ class Enqueuer:
     async def _asend(self, calls: Sequence[Call[R]], connection: object | None) -> list[Job[R]]:
         jobs = _new_jobs(calls)
         existing = await self._database.aconverse(
-            lambda resend: job_store.enqueue_all(jobs, resend=resend),
+            lambda resend: enqueue_all(jobs, resend=resend),
             connection=connection,
-            atomic=job_store.takes_several_statements(jobs),
+            atomic=takes_several_statements(jobs),
         )
         return self._handles(calls, jobs, existing, connection)
 
@@ -91,16 +99,20 @@ class Enqueuer:
         return [
             Job(
                 job.id if (other := existing.get(job.id)) is None else other.id,
-                task=job.task,
+                task=job.task if other is None else other.task,
                 queue=job.queue if other is None else other.queue,
                 created=other is None,
                 room=room,
-                handler=call.task.handler,
+                handler=call.task.handler if other is None else self._handler(call, other),
                 keep=keep,
                 borrowed=borrowed,
             )
             for call, job in zip(calls, jobs, strict=True)
         ]
+
+    def _handler(self, call: Call[Any], other: Existing) -> Handler:
+        """What knows the job that holds a call's key: one that was not to be made may be of another task."""
+        return call.task.handler if other.task == call.task.name else self._handler_of(other.task)
 
     @contextmanager
     def within(self, connection: object | None) -> Iterator[None]:
@@ -144,7 +156,10 @@ def _new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
 def _new_job(call: Call[Any], job_id: str) -> NewJob:
     spec, options = call.task.spec, call.options
     if options is AS_DECLARED:  # the way of bulk: by position, a third of the time
-        return NewJob(job_id, spec.queue, spec.name, call.args, spec.priority, spec.retry.attempts)
+        return NewJob(
+            job_id, spec.queue, spec.name, call.args, spec.priority, spec.retry.attempts, None, None, spec.expires
+        )
+    key, meaning = (options.key.text, options.key) if isinstance(options.key, Key) else (options.key, None)
     return NewJob(
         id=job_id,
         queue=options.queue or spec.queue,
@@ -154,9 +169,11 @@ def _new_job(call: Call[Any], job_id: str) -> NewJob:
         attempts=options.attempts or spec.retry.attempts,
         run_at=options.run_at,
         delay=options.delay,
-        lifetime=options.expires,
+        lifetime=options.expires or spec.expires,
         tags=options.tags or None,
-        key=options.key,
+        key=key,
+        meaning=meaning,
+        is_priority_named=options.priority is not None,
     )
 
 

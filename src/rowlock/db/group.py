@@ -16,7 +16,8 @@ import psycopg
 from rowlock.db.database import Database
 from rowlock.db.trouble import broken
 from rowlock.model.row import NewJob
-from rowlock.store import jobs
+from rowlock.store.enqueue import enqueue_all, takes_several_statements
+from rowlock.store.jobs import CHUNK
 
 _Waiting = tuple[NewJob, "asyncio.Future[None]"]
 
@@ -60,7 +61,7 @@ class _Group:
     async def _send_all(self) -> None:
         try:
             while self._waiting:
-                await self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), jobs.CHUNK))])
+                await self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), CHUNK))])
         finally:
             self._busy = False
 
@@ -82,7 +83,7 @@ class _Group:
 
     async def _insert(self, new: Sequence[NewJob]) -> None:
         await self._database.aconverse(
-            lambda resend: jobs.enqueue_all(new, resend=resend), atomic=jobs.takes_several_statements(new)
+            lambda resend: enqueue_all(new, resend=resend), atomic=takes_several_statements(new)
         )
 
 

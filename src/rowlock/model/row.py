@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from rowlock.model.key import Key
+
 
 class Claimed(NamedTuple):
     """A job that this worker holds. Ids, tokens, times and JSON stay text: nothing on the hot path looks inside."""
@@ -27,7 +29,7 @@ class Claimed(NamedTuple):
 
 
 class NewJob(NamedTuple):
-    """A job to insert. `delay` and `lifetime` are durations: instants are the database's to make."""
+    """A job to insert. `delay`, and `lifetime` from run_at on, are durations: instants are the database's to make."""
 
     id: str
     queue: str
@@ -40,6 +42,8 @@ class NewJob(NamedTuple):
     lifetime: timedelta | None = None
     tags: tuple[str, ...] | None = None
     key: str | None = None
+    meaning: Key | None = None  # of its key, where that is more than a text
+    is_priority_named: bool = False  # by the call, and not only by its task
 
 
 class Orphan(NamedTuple):

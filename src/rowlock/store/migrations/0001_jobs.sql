@@ -186,7 +186,7 @@ create index history_id on rowlock.history (id);
 create index history_trouble on rowlock.history (id) where state <> 'succeeded';
 
 -- A key belongs to one live job; it is free again when that job ends, but one with a period not before that has passed,
--- unless its job has failed or was cancelled.
+-- unless its job has failed or was cancelled. Who gives the key of a live job to another locks that job's row first.
 create table rowlock.keys (
     key         text primary key check (octet_length(key) between 1 and 500),
     task        text not null,
@@ -240,6 +240,9 @@ create table rowlock.schedules (
     at_boot     boolean not null,               -- also run when a worker starts
     declared    json,                           -- what the code says; null: an operator added it
     edits       json,                           -- what an operator says differently from the code
+    -- Not everybody may read arguments, and so what was declared and edited; that something was, is no secret.
+    is_declared boolean not null generated always as (declared is not null) stored,
+    is_edited   boolean not null generated always as (edits is not null) stored,
     paused_at   timestamptz,
     paused_until timestamptz,
     paused_by   text,
@@ -254,6 +257,7 @@ create table rowlock.schedules (
     check (tz is null or cron is not null)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 create index schedules_due on rowlock.schedules (next_at);
+create index schedules_held on rowlock.schedules (held) where held is not null;
 
 -- One row for each slot of a schedule that was fired or passed over, written with its job: that is what makes it once.
 create table rowlock.firings (
@@ -331,24 +335,149 @@ create unlogged table rowlock.waiters (
     primary key (job, listener)
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
--- Enqueue from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
--- Answers the job's id; with a key that is held, the id of the job that holds it.
-create function rowlock.enqueue(
-    task text, args json default '{}', queue text default 'default', priority integer default 0,
-    run_at timestamptz default null, delay interval default null, key text default null, tags text[] default null,
-    attempts integer default 10, expires interval default null
-) returns uuid
+-- Make way for a job whose key is held: free the key, or, if `replaces`, give its holder the new job's arguments. Answers
+-- whether to try for the key again; if not, the holder keeps it, and has the new arguments.
+-- With the owner's rights, because who may enqueue may neither change a job nor free a key. It can be used for nothing else:
+-- the key must be that holder's. It is freed if the holder has ended, and its period is over or it is to be replaced; and a
+-- holder of the same task that is to be replaced gets the arguments if it does not run, and else goes on without the key.
+-- The holder's row is locked before its key's, as by all who end jobs: so they cannot deadlock. A key is freed only as it was
+-- seen: an operator who retries its job meanwhile takes away its period, and that one is held again.
+create function rowlock.make_way(
+    key text, holder uuid, task text, replaces boolean, args json, starts timestamptz, at_most interval, priority smallint,
+    lifetime interval
+) returns boolean
+    language plpgsql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    #variable_conflict use_variable
+    declare
+        held rowlock.keys;
+        live rowlock.jobs;
+        due timestamptz;
+    begin
+        select * into held from rowlock.keys as one where one.key = make_way.key and one.job = holder;
+        if not found then
+            return true;
+        end if;
+        if replaces and held.task = task then
+            select * into live from rowlock.jobs as job where job.id = holder for update;
+        else
+            select * into live from rowlock.jobs as job where job.id = holder;
+        end if;
+        if not found then
+            if not (held.task = task and replaces) and coalesce(held.until > rowlock.now(), true) then
+                return false;
+            end if;
+            delete from rowlock.keys as one
+            where one.key = make_way.key and one.job = holder and one.until is not distinct from held.until;
+            return true;
+        elsif not replaces or held.task <> task then
+            return false;
+        elsif live.key is distinct from key then
+            return true;  -- another caller was here while we waited for the row
+        elsif live.state = 'running' then
+            update rowlock.jobs as job set key = null where job.id = holder;
+            delete from rowlock.keys as one where one.key = make_way.key and one.job = holder;
+            return true;
+        end if;
+        -- With a bound it is put off, and never brought forward.
+        due := case
+            when at_most is null then coalesce(starts, live.run_at)
+            else greatest(live.run_at, least(starts, live.created_at + at_most))
+        end;
+        update rowlock.jobs as job
+        set args = make_way.args, run_at = due, priority = coalesce(make_way.priority, live.priority),
+            expires_at = coalesce(due + lifetime, live.expires_at)
+        where job.id = holder;
+        if due <= rowlock.now() and (due, coalesce(priority, live.priority)) <> (live.run_at, live.priority)
+            and exists (select from rowlock.parked where parked.queue = live.queue) then
+            perform pg_notify(rowlock.channel(live.queue), 'below');
+        end if;
+        return false;
+    end
+    $$;
+
+-- Insert one job and notify if a worker is parked on its queue; if its key is held, what that means is what `taken` says.
+-- Answers the job that has the key, its task and queue, and whether it was made here. `replace` and `debounce` give its
+-- arguments to a holder of the same task that does not run; for the others, what to tell the caller is the caller's to say.
+-- A held key's holder is looked for in the next statement, for in the same one a concurrent winner is not visible; it may be
+-- gone by then, or make way: then it is tried again.
+create function rowlock.put(
+    id uuid, queue text, task text, args json, priority smallint, attempts integer, run_at timestamptz, delay interval,
+    lifetime interval, tags text[], key text, period interval, taken text, at_most interval, is_priority_named boolean,
+    out job uuid, out of_task text, out on_queue text, out created boolean
+)
     language plpgsql volatile
     as $$
     #variable_conflict use_variable
     declare
-        new_id uuid := rowlock.uuid7();
         starts timestamptz := greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now());
         holder rowlock.keys;
+        replaces boolean := taken in ('replace', 'debounce');
     begin
-        if json_typeof(args) is distinct from 'object' then
-            raise exception 'rowlock.enqueue: args must be a JSON object of arguments by name, not %', json_typeof(args)
-                using errcode = 'invalid_parameter_value';
+        job := id; of_task := task; on_queue := queue; created := true;
+        while key is not null loop
+            insert into rowlock.keys (key, task, job, until) values (key, task, id, rowlock.now() + period)
+            on conflict do nothing;
+            exit when found;
+            select * into holder from rowlock.keys as held where held.key = put.key;
+            continue when not found;
+            if holder.job = id then
+                return;  -- it was sent before
+            end if;
+            if holder.until <= rowlock.now() or (replaces and holder.task = task) then
+                continue when rowlock.make_way(
+                    key, holder.job, task, replaces, args,
+                    case when coalesce(run_at, rowlock.now() + delay) is not null then starts end,
+                    at_most, case when is_priority_named then priority end, lifetime
+                );
+            end if;
+            job := holder.job; of_task := holder.task; created := false;
+            on_queue := (select held.queue from rowlock.jobs as held where held.id = holder.job);
+            return;
+        end loop;
+        insert into rowlock.jobs
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+        values (
+            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key
+        );
+        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
+            perform pg_notify(rowlock.channel(queue), '');
+        end if;
+    end
+    $$;
+
+-- Enqueue from SQL: for other languages, triggers and psql. Python has its own statements, which say the same.
+-- Answers the job's id; with a key that is held, the id of the job that holds it. What else a held key can mean is `taken`:
+-- return, skip, raise, replace or debounce; with a `period`, the key of a job that succeeds is held until then.
+create function rowlock.enqueue(
+    task text, args json default '{}', queue text default 'default', priority integer default null,
+    run_at timestamptz default null, delay interval default null, key text default null, tags text[] default null,
+    attempts integer default 10, expires interval default null, period interval default null,
+    taken text default 'return', at_most interval default null
+) returns uuid
+    language plpgsql volatile
+    as $$
+    declare
+        made record;
+        fault text := case
+            when json_typeof(args) is distinct from 'object'
+                then 'args must be a JSON object of arguments by name, not ' || coalesce(json_typeof(args), 'null')
+            when expires <= '0' then format('expires is %s, with which it would never run; leave it out for never', expires)
+            when taken is null or taken not in ('return', 'skip', 'raise', 'replace', 'debounce')
+                then format('taken is %s; say return, skip, raise, replace or debounce', coalesce(taken, 'null'))
+            when key is null and (period is not null or taken <> 'return') then 'period and taken say what a key means; give a key'
+            when period <= '0' or period > '400 days' then format('period is %s; say more than 0 and up to 400 days', period)
+            when period is not null and taken in ('replace', 'debounce')
+                then format('a key that is held for a period cannot be taken => %L; say return, skip or raise', taken)
+            when (at_most is not null) <> (taken = 'debounce') then 'at_most goes with taken => ''debounce'', which needs it'
+            when at_most <= '0' then format('at_most is %s; say more than 0', at_most)
+            when taken = 'debounce' and run_at is null and delay is null
+                then 'taken => ''debounce'' puts a job off: give a delay or run_at'
+        end;
+    begin
+        if fault is not null then
+            raise exception 'rowlock.enqueue: %', fault using errcode = 'invalid_parameter_value';
         end if;
         if octet_length(args::text) > 1048576 then
             raise exception 'rowlock.enqueue: args are % bytes long, 1 MiB is the limit', octet_length(args::text)
@@ -360,27 +489,15 @@ create function rowlock.enqueue(
             raise exception 'rowlock.enqueue: args hold what JSON cannot carry: %', sqlerrm
                 using errcode = 'invalid_parameter_value';
         end;
-        -- As in the Python client: a held key's holder is looked for in the next statement, and may be gone by then.
-        while key is not null loop
-            insert into rowlock.keys (key, task, job) values (key, task, new_id) on conflict do nothing;
-            exit when found;
-            select * into holder from rowlock.keys as held where held.key = enqueue.key;
-            if found and holder.task <> task then
-                raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, holder.job, holder.task
-                    using errcode = 'unique_violation';
-            elsif found then
-                return holder.job;
-            end if;
-        end loop;
-        insert into rowlock.jobs
-            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
-        values (
-            new_id, queue, task, priority, attempts, starts, rowlock.now(), rowlock.now() + expires, args, tags, key
+        select * into made from rowlock.put(
+            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint, attempts, run_at, delay, expires, tags, key,
+            period, taken, at_most, priority is not null
         );
-        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = enqueue.queue) then
-            perform pg_notify(rowlock.channel(queue), '');
+        if not made.created and (taken = 'raise' or (made.of_task <> task and taken <> 'skip')) then
+            raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, made.job, made.of_task
+                using errcode = 'unique_violation';
         end if;
-        return new_id;
+        return made.job;
     end
     $$;
 
@@ -454,6 +571,17 @@ create index events_at on rowlock.events (at, id);
 -- To count: an operator's verb may write a million events in between.
 create index events_rescue on rowlock.events (at) where kind in ('rescued', 'poisoned');
 
+-- Which of these jobs there are, live or ended: a resent enqueue leaves them out, for their keys may be others' by now.
+-- With the owner's rights, because who may enqueue may not read history. It tells whether an id that one knows exists.
+create function rowlock.sent_before(ids uuid[]) returns setof uuid
+    language sql stable security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    select job.id from rowlock.jobs as job where job.id = any(ids)
+    union
+    select past.id from rowlock.history as past where past.id = any(ids)
+    $$;
+
 -- Take back what a resent enqueue inserted anew of jobs that have ended meanwhile; their keys are free.
 -- With the owner's rights, because who may enqueue may not delete. It can be used for nothing else: no job but these is both
 -- live and in history.
@@ -474,8 +602,30 @@ create function rowlock.take_back(ids uuid[]) returns void
         and held.job = any(array(select gone.id from gone))
     $$;
 
+-- Pause a task, because its breaker says so; answers whether it does. A pause that holds is left as it is.
+-- With the owner's rights, so that workers need none to pause what they like, in whose name they like.
+create function rowlock.trip(task text, duration interval, why text) returns boolean
+    language sql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    with made as (
+        insert into rowlock.pauses as pause (kind, name, until, reason, actor, at)
+        values ('task', task, rowlock.now() + duration, why, 'breaker', rowlock.now())
+        on conflict (kind, name) do update
+        set until = excluded.until, reason = excluded.reason, actor = excluded.actor, at = excluded.at
+        where pause.until <= rowlock.now()
+        returning name, until, reason, actor
+    ),
+    logged as (
+        insert into rowlock.events (kind, actor, details)
+        select 'paused', actor, json_build_object('task', name, 'why', reason, 'until', until) from made
+    )
+    select exists (select from made)
+    $$;
+
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
     rowlock.now, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
-    rowlock.add_error, rowlock.enqueue, rowlock.cancel, rowlock.take_back
+    rowlock.add_error, rowlock.enqueue, rowlock.put, rowlock.make_way, rowlock.cancel, rowlock.sent_before,
+    rowlock.take_back, rowlock.trip
 from public;

@@ -1,4 +1,4 @@
--- The sum of the migrations, as PostgreSQL describes it. Nothing reads it but people and a test.
+-- The sum of the migrations, as PostgreSQL describes it. People, a test and the doctor read it.
 -- Written by: ./run python -m tests.store.snapshot
 
 create table rowlock.breakers (
@@ -189,6 +189,8 @@ create table rowlock.schedules (
     at_boot boolean not null,
     declared json,
     edits json,
+    is_declared boolean not null default (declared IS NOT NULL),
+    is_edited boolean not null default (edits IS NOT NULL),
     paused_at timestamp with time zone,
     paused_until timestamp with time zone,
     paused_by text,
@@ -213,6 +215,7 @@ create table rowlock.schedules (
     constraint schedules_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200)))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
 CREATE INDEX schedules_due ON rowlock.schedules USING btree (next_at);
+CREATE INDEX schedules_held ON rowlock.schedules USING btree (held) WHERE (held IS NOT NULL);
 
 create unlogged table rowlock.waiters (
     job uuid not null,
@@ -326,19 +329,30 @@ AS $function$
     end
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT 10, expires interval DEFAULT NULL::interval)
+CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT 10, expires interval DEFAULT NULL::interval, period interval DEFAULT NULL::interval, taken text DEFAULT 'return'::text, at_most interval DEFAULT NULL::interval)
  RETURNS uuid
  LANGUAGE plpgsql
 AS $function$
-    #variable_conflict use_variable
     declare
-        new_id uuid := rowlock.uuid7();
-        starts timestamptz := greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now());
-        holder rowlock.keys;
+        made record;
+        fault text := case
+            when json_typeof(args) is distinct from 'object'
+                then 'args must be a JSON object of arguments by name, not ' || coalesce(json_typeof(args), 'null')
+            when expires <= '0' then format('expires is %s, with which it would never run; leave it out for never', expires)
+            when taken is null or taken not in ('return', 'skip', 'raise', 'replace', 'debounce')
+                then format('taken is %s; say return, skip, raise, replace or debounce', coalesce(taken, 'null'))
+            when key is null and (period is not null or taken <> 'return') then 'period and taken say what a key means; give a key'
+            when period <= '0' or period > '400 days' then format('period is %s; say more than 0 and up to 400 days', period)
+            when period is not null and taken in ('replace', 'debounce')
+                then format('a key that is held for a period cannot be taken => %L; say return, skip or raise', taken)
+            when (at_most is not null) <> (taken = 'debounce') then 'at_most goes with taken => ''debounce'', which needs it'
+            when at_most <= '0' then format('at_most is %s; say more than 0', at_most)
+            when taken = 'debounce' and run_at is null and delay is null
+                then 'taken => ''debounce'' puts a job off: give a delay or run_at'
+        end;
     begin
-        if json_typeof(args) is distinct from 'object' then
-            raise exception 'rowlock.enqueue: args must be a JSON object of arguments by name, not %', json_typeof(args)
-                using errcode = 'invalid_parameter_value';
+        if fault is not null then
+            raise exception 'rowlock.enqueue: %', fault using errcode = 'invalid_parameter_value';
         end if;
         if octet_length(args::text) > 1048576 then
             raise exception 'rowlock.enqueue: args are % bytes long, 1 MiB is the limit', octet_length(args::text)
@@ -350,27 +364,15 @@ AS $function$
             raise exception 'rowlock.enqueue: args hold what JSON cannot carry: %', sqlerrm
                 using errcode = 'invalid_parameter_value';
         end;
-        -- As in the Python client: a held key's holder is looked for in the next statement, and may be gone by then.
-        while key is not null loop
-            insert into rowlock.keys (key, task, job) values (key, task, new_id) on conflict do nothing;
-            exit when found;
-            select * into holder from rowlock.keys as held where held.key = enqueue.key;
-            if found and holder.task <> task then
-                raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, holder.job, holder.task
-                    using errcode = 'unique_violation';
-            elsif found then
-                return holder.job;
-            end if;
-        end loop;
-        insert into rowlock.jobs
-            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
-        values (
-            new_id, queue, task, priority, attempts, starts, rowlock.now(), rowlock.now() + expires, args, tags, key
+        select * into made from rowlock.put(
+            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint, attempts, run_at, delay, expires, tags, key,
+            period, taken, at_most, priority is not null
         );
-        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = enqueue.queue) then
-            perform pg_notify(rowlock.channel(queue), '');
+        if not made.created and (taken = 'raise' or (made.of_task <> task and taken <> 'skip')) then
+            raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, made.job, made.of_task
+                using errcode = 'unique_violation';
         end if;
-        return new_id;
+        return made.job;
     end
     $function$;
 
@@ -394,6 +396,60 @@ AS $function$
             'alter table rowlock.%I attach partition rowlock.%I for values from (%L) to (%L)',
             partitioned, part, to_char(first, 'YYYY-MM-DD'), to_char(after, 'YYYY-MM-DD')
         );
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.make_way(key text, holder uuid, task text, replaces boolean, args json, starts timestamp with time zone, at_most interval, priority smallint, lifetime interval)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    #variable_conflict use_variable
+    declare
+        held rowlock.keys;
+        live rowlock.jobs;
+        due timestamptz;
+    begin
+        select * into held from rowlock.keys as one where one.key = make_way.key and one.job = holder;
+        if not found then
+            return true;
+        end if;
+        if replaces and held.task = task then
+            select * into live from rowlock.jobs as job where job.id = holder for update;
+        else
+            select * into live from rowlock.jobs as job where job.id = holder;
+        end if;
+        if not found then
+            if not (held.task = task and replaces) and coalesce(held.until > rowlock.now(), true) then
+                return false;
+            end if;
+            delete from rowlock.keys as one
+            where one.key = make_way.key and one.job = holder and one.until is not distinct from held.until;
+            return true;
+        elsif not replaces or held.task <> task then
+            return false;
+        elsif live.key is distinct from key then
+            return true;  -- another caller was here while we waited for the row
+        elsif live.state = 'running' then
+            update rowlock.jobs as job set key = null where job.id = holder;
+            delete from rowlock.keys as one where one.key = make_way.key and one.job = holder;
+            return true;
+        end if;
+        -- With a bound it is put off, and never brought forward.
+        due := case
+            when at_most is null then coalesce(starts, live.run_at)
+            else greatest(live.run_at, least(starts, live.created_at + at_most))
+        end;
+        update rowlock.jobs as job
+        set args = make_way.args, run_at = due, priority = coalesce(make_way.priority, live.priority),
+            expires_at = coalesce(due + lifetime, live.expires_at)
+        where job.id = holder;
+        if due <= rowlock.now() and (due, coalesce(priority, live.priority)) <> (live.run_at, live.priority)
+            and exists (select from rowlock.parked where parked.queue = live.queue) then
+            perform pg_notify(rowlock.channel(live.queue), 'below');
+        end if;
+        return false;
     end
     $function$;
 
@@ -422,6 +478,59 @@ AS $function$
     end
     $function$;
 
+CREATE OR REPLACE FUNCTION rowlock.put(id uuid, queue text, task text, args json, priority smallint, attempts integer, run_at timestamp with time zone, delay interval, lifetime interval, tags text[], key text, period interval, taken text, at_most interval, is_priority_named boolean, OUT job uuid, OUT of_task text, OUT on_queue text, OUT created boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+    #variable_conflict use_variable
+    declare
+        starts timestamptz := greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now());
+        holder rowlock.keys;
+        replaces boolean := taken in ('replace', 'debounce');
+    begin
+        job := id; of_task := task; on_queue := queue; created := true;
+        while key is not null loop
+            insert into rowlock.keys (key, task, job, until) values (key, task, id, rowlock.now() + period)
+            on conflict do nothing;
+            exit when found;
+            select * into holder from rowlock.keys as held where held.key = put.key;
+            continue when not found;
+            if holder.job = id then
+                return;  -- it was sent before
+            end if;
+            if holder.until <= rowlock.now() or (replaces and holder.task = task) then
+                continue when rowlock.make_way(
+                    key, holder.job, task, replaces, args,
+                    case when coalesce(run_at, rowlock.now() + delay) is not null then starts end,
+                    at_most, case when is_priority_named then priority end, lifetime
+                );
+            end if;
+            job := holder.job; of_task := holder.task; created := false;
+            on_queue := (select held.queue from rowlock.jobs as held where held.id = holder.job);
+            return;
+        end loop;
+        insert into rowlock.jobs
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+        values (
+            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key
+        );
+        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
+            perform pg_notify(rowlock.channel(queue), '');
+        end if;
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.sent_before(ids uuid[])
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    select job.id from rowlock.jobs as job where job.id = any(ids)
+    union
+    select past.id from rowlock.history as past where past.id = any(ids)
+    $function$;
+
 CREATE OR REPLACE FUNCTION rowlock.take_back(ids uuid[])
  RETURNS void
  LANGUAGE sql
@@ -447,6 +556,27 @@ CREATE OR REPLACE FUNCTION rowlock.token()
  PARALLEL SAFE
 AS $function$
     select encode(int8send((random() * 9007199254740992)::bigint) || int8send((random() * 9007199254740992)::bigint), 'hex')::uuid
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.trip(task text, duration interval, why text)
+ RETURNS boolean
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    with made as (
+        insert into rowlock.pauses as pause (kind, name, until, reason, actor, at)
+        values ('task', task, rowlock.now() + duration, why, 'breaker', rowlock.now())
+        on conflict (kind, name) do update
+        set until = excluded.until, reason = excluded.reason, actor = excluded.actor, at = excluded.at
+        where pause.until <= rowlock.now()
+        returning name, until, reason, actor
+    ),
+    logged as (
+        insert into rowlock.events (kind, actor, details)
+        select 'paused', actor, json_build_object('task', name, 'why', reason, 'until', until) from made
+    )
+    select exists (select from made)
     $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.uuid7()

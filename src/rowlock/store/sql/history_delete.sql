@@ -1,4 +1,5 @@
--- Remove ended jobs; only their events remain. Only the partitions between two days are opened.
+-- Remove ended jobs; keys that were kept for their periods are free, and only their events remain.
+-- Only the partitions between two days are opened.
 with mine as materialized (
     select ended.id, ended.task, ended.queue, ended.state, ended.key
     from rowlock.history as ended
@@ -11,6 +12,10 @@ with mine as materialized (
 gone as (
     delete from rowlock.history
     where id = any(array(select id from mine)) and expires_on between :first_day::date and :last_day::date
+),
+freed as (
+    delete from rowlock.keys
+    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
 ),
 logged as (
     insert into rowlock.events (kind, job, actor, details)

@@ -1,7 +1,7 @@
 -- Insert jobs, and notify those of their queues on which a worker is parked.
 -- Resending the same ids inserts nothing twice. An instant in the past becomes now: below a claim's floor a job would wait
 -- for the next look from the bottom.
--- A key that is held inserts nothing; its holder is found by the next statement (key_find), for in this one a concurrent
+-- A key that is held inserts nothing; what that means is for the next statement (job_put_keyed), for in this one a concurrent
 -- winner is not visible. Taking a key waits while another transaction is taking the same one, so jobs with keys travel
 -- apart from others, sorted by key (two callers deadlocked 141 times unsorted, never sorted).
 -- The arrays are read in a CTE of their own: written into unnest, the planner counts them, finds a plan for that count
@@ -33,7 +33,7 @@ enqueued as (
         id, queue, task, priority, attempts,
         greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now()),
         rowlock.now(),
-        rowlock.now() + lifetime,
+        greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now()) + lifetime,
         args::json, tags::text[], key
     from asked
     where key is null or id in (select job from taken)

@@ -7,7 +7,7 @@ with enqueued as (
         :id::uuid, :queue, :task, :priority::smallint, :attempts::integer,
         greatest(coalesce(:run_at::timestamptz, rowlock.now() + :delay::interval), rowlock.now()),
         rowlock.now(),
-        rowlock.now() + :lifetime::interval,
+        greatest(coalesce(:run_at::timestamptz, rowlock.now() + :delay::interval), rowlock.now()) + :lifetime::interval,
         :args::json, :tags::text[]
     )
     on conflict (id) do nothing

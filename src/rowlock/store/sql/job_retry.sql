@@ -1,6 +1,7 @@
 -- Put ended jobs back among the live ones: ready now, under their old ids, with all their attempts before them.
--- Decides by the rows it locks. A key is taken again; a job whose key is held stays where it is. Keys are taken in the order
--- in which enqueue takes them, so that the two cannot deadlock; of two jobs with one key the newer gets it.
+-- Decides by the rows it locks. A key is taken again, or is still its job's for a period, which is over with that; a job whose
+-- key another one holds stays where it is. Keys are taken in the order in which enqueue takes them, so that the two cannot
+-- deadlock; of two jobs with one key the newer gets it.
 -- Only the partitions between two days are opened.
 with mine as materialized (
     select ended.*
@@ -10,6 +11,11 @@ with mine as materialized (
         and ended.expires_on between :first_day::date and :last_day::date
     order by ended.id
     for update skip locked
+),
+kept as (
+    update rowlock.keys set until = null
+    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+    returning job
 ),
 taken as (
     insert into rowlock.keys (key, task, job)
@@ -24,7 +30,7 @@ back as (
     select
         id, queue, task, priority, claims, attempts, rowlock.now(), created_at, started_at, worker, args, key, tags, errors
     from mine
-    where key is null or id = any(array(select job from taken))
+    where key is null or id = any(array(select job from taken)) or id = any(array(select job from kept))
     on conflict (id) do nothing
     returning id, queue
 ),

@@ -1,4 +1,4 @@
--- End attempts for good: each job leaves jobs for history, and its key is free.
+-- End attempts for good: each job leaves jobs for history, and its key is free, unless it succeeded and its period lasts.
 -- Every row is looked up by the id and the token of one attempt together: a stale attempt finds nothing, whatever other
 -- tokens travel in the same batch. The lateral look-up can only be a nested loop over the primary key, so no plan made for
 -- an empty table can turn it into n². Rows come in id order, so two settlers cannot deadlock; a row that someone else has
@@ -30,6 +30,10 @@ gone as (
 freed as (
     delete from rowlock.keys
     where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+        and (
+            coalesce(until <= rowlock.now(), true)
+            or job = any(array(select id from mine where outcome <> 'succeeded' or cancel_at is not null))
+        )
 ),
 kept as (
     insert into rowlock.history (
