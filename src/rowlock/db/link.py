@@ -37,6 +37,10 @@ class Refused(Exception):  # an answer of the server's, not a fault of ours
         self.lacks_partition = isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
 
 
+class Lost(Exception):  # as above
+    """A query that is said only once has not been answered as it should; whether it was heard is not known."""
+
+
 class Link:
     """One async connection that is opened again whenever it breaks."""
 
@@ -136,6 +140,16 @@ class Link:
                 if kind is Trouble.GONE:
                     await connection.close()
                 await self._pause(pauses, f"{query.name} failed ({first_line(error)})")
+
+    async def once(self, query: Query[T]) -> list[T]:
+        """Run a query that must not be sent twice: Lost, whatever the trouble is."""
+        connection = await self.open()
+        try:
+            return await arun(connection.cursor(), query, self._schema)
+        except psycopg.Error as error:
+            if trouble(error) is Trouble.GONE:
+                await connection.close()
+            raise Lost(first_line(error)) from error
 
     async def _pause(self, pauses: Iterator[float], fault: str) -> None:
         pause = next(pauses)

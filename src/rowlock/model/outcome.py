@@ -17,6 +17,7 @@ class Failed(NamedTuple):
 
     failure: str
     reason: str
+    expected: bool = False  # the handler said so itself, by RetryAfter: no breaker counts it
 
 
 class Cancelled(NamedTuple):
@@ -30,6 +31,7 @@ class Retried(NamedTuple):
 
     failure: str
     delay: timedelta
+    expected: bool = False  # as above
 
 
 class Snoozed(NamedTuple):

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from rowlock.errors import InvalidOption
+from rowlock.model.breaker import Breaker
+from rowlock.model.key import Key
 from rowlock.model.names import (
     check_attempts,
     check_delay,
@@ -15,6 +17,7 @@ from rowlock.model.names import (
     check_run_at,
     check_tags,
     check_task,
+    shown,
 )
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
 from rowlock.model.retry import Retry
@@ -69,6 +72,8 @@ class TaskSpec:
     aliases: tuple[str, ...] = ()
     keep: Keep | None = None
     history: bool = True
+    expires: timedelta | None = None
+    breaker: Breaker | None = None
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.aliases):
@@ -78,6 +83,9 @@ class TaskSpec:
         _check_span("timeout", self.timeout)
         if self.timeout == timedelta(0):
             raise InvalidOption("timeout=0 would end every attempt at once; leave it out for none")
+        check_expires(self.expires)
+        if self.breaker is not None and not isinstance(self.breaker, Breaker):
+            raise InvalidOption(f"breaker={shown(self.breaker)} must be a Breaker; write breaker=Breaker(failures=20)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ class Options:
     priority: int | None = None
     run_at: datetime | None = None
     delay: timedelta | None = None
-    key: str | None = None
+    key: str | Key | None = None
     tags: tuple[str, ...] = ()
     attempts: int | None = None
     expires: timedelta | None = None
@@ -103,14 +111,24 @@ class Options:
             raise InvalidOption("give run_at or delay, not both")
         if self.run_at is not None:
             check_run_at(self.run_at)
-        if self.key is not None:
+        if isinstance(self.key, Key):
+            self.key.check_call(run_at=self.run_at, delay=self.delay)
+        elif self.key is not None:
             check_key(self.key)
         if self.attempts is not None:
             check_attempts(self.attempts)
         check_tags(self.tags)
         if self.delay is not None:
             check_delay(self.delay)
-        _check_span("expires", self.expires)
+        check_expires(self.expires)
+
+
+def check_expires(expires: timedelta | None) -> timedelta | None:
+    """How long after its run_at a job is worth starting: more than zero, or None for ever."""
+    _check_span("expires", expires)
+    if expires == timedelta(0):
+        raise InvalidOption("expires=0 would end every job unrun; leave it out for never")
+    return expires
 
 
 def _check_span(name: str, value: object) -> None:

@@ -175,12 +175,13 @@ class Caller:
             return other
         if attempt.ending is not None and error is attempt.ending.misfit:
             return Failed(describe(error).to_json(), "result")
-        wanted = isinstance(error, RetryAfter) or handler.spec.retry.wants(error)  # may leave a note on the error
+        asked = isinstance(error, RetryAfter)
+        wanted = asked or handler.spec.retry.wants(error)  # may leave a note on the error
         failure = describe(error).to_json()
         if row.failures + 1 >= row.attempts:
-            return Failed(failure, "exhausted")
+            return Failed(failure, "exhausted", expected=asked)
         if isinstance(error, RetryAfter):
-            return Retried(failure, error.delay)
+            return Retried(failure, error.delay, expected=True)
         if not wanted:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))

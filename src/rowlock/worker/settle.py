@@ -15,6 +15,7 @@ from rowlock.model.outcome import Cancelled, Ended, Failed, Returned, Succeeded,
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.store.query import Query
+from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.progress import ProgressBoard
 
@@ -39,12 +40,14 @@ class Settler:
         keep: Callable[[Claimed, Ended], timedelta | None],
         keep_cancelled: timedelta,
         settled: Callable[[Sequence[Claimed]], None],
+        breakers: Breakers,
         make_partitions: Callable[[], Awaitable[None]],
     ) -> None:
         self._link = link
         self._keep = keep
         self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
+        self._breakers = breakers
         self._make_partitions = make_partitions
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
@@ -119,6 +122,9 @@ class Settler:
         else:
             if len(written) < len(batch):
                 batch = await self._sort_out(batch, set(written))
+            if self._breakers:
+                accepted = set(written)
+                await self._breakers.count(self._link, [one for one in batch if one[0].token in accepted])
             self._done([row for row, _ in batch])
 
     async def _halve(self, batch: Sequence[Finished], query: Write, error: Refused) -> None:

@@ -1,0 +1,42 @@
+-- End up to :limit jobs that are not worth starting any more: they are cancelled as expired, and their keys are free.
+-- Also where nobody claims: in a paused queue, without a worker, waiting for code. Those that run are left alone, by what the
+-- row says once it is locked; what somebody else has locked is being claimed or ended.
+with mine as materialized (
+    select job.*
+    from rowlock.jobs as job
+    where job.expires_at <= rowlock.now() and job.state <> 'running'
+    order by job.expires_at
+    limit :limit::integer
+    for update skip locked
+),
+gone as (
+    delete from rowlock.jobs where id = any(array(select id from mine))
+),
+freed as (
+    delete from rowlock.keys
+    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+),
+kept as (
+    insert into rowlock.history (
+        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+        expires_on, worker, args, key, tags, reason, errors, progress
+    )
+    select
+        id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
+        rowlock.now(),
+        (
+            (rowlock.now() + coalesce(
+                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :keep::interval
+            )) at time zone 'UTC'
+        )::date,
+        worker, args, key, tags, 'expired', errors, progress
+    from mine
+)
+select
+    count(*)::integer as expired,
+    (
+        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        from rowlock.waiters as waiter
+        where waiter.job = any(array(select id from mine))
+    ) as told
+from mine;
