@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,10 +10,22 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 
 from rowlock.errors import TaskError
 from rowlock.jobs import Job
+from rowlock.model.breaker import Breaker
 from rowlock.model.handler import Handler
+from rowlock.model.key import Key
 from rowlock.model.names import check_tags
 from rowlock.model.payload import Arguments, Result
 from rowlock.model.retry import Retry
+from rowlock.model.schedule import (
+    CatchUp,
+    Overlap,
+    ScheduleSpec,
+    check_catch_up,
+    check_rule,
+    check_scheduled,
+    name_after,
+)
+from rowlock.model.signature import default_name
 from rowlock.model.spec import AS_DECLARED, DEFAULT_QUEUE, Keep, Options, TaskSpec
 
 if TYPE_CHECKING:
@@ -23,6 +34,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+
+NO_JITTER = timedelta(0)
 
 
 class Task(Generic[P, R_co]):
@@ -40,6 +53,8 @@ class Task(Generic[P, R_co]):
             result=Result.of(function),
         )
         self.app: Rowlock | None = None
+        self.homes: list[Tasks] = []
+        self.schedules: dict[str, ScheduleSpec] = {}
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", spec.name)
         self.__wrapped__ = function
@@ -67,7 +82,7 @@ class Task(Generic[P, R_co]):
         priority: int | None = None,
         run_at: datetime | None = None,
         delay: timedelta | None = None,
-        key: str | None = None,
+        key: str | Key | None = None,
         tags: Sequence[str] = (),
         attempts: int | None = None,
         expires: timedelta | None = None,
@@ -100,6 +115,21 @@ class Task(Generic[P, R_co]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """Enqueue a job; it exists when this returns."""
         return await self.bind(*args, **kwargs).aenqueue()
+
+    def every(
+        self,
+        rule: str | timedelta,
+        *,
+        tz: str | None = None,
+        name: str | None = None,
+        jitter: timedelta = NO_JITTER,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "last",
+        at_boot: bool = False,
+    ) -> None:
+        """Declare a schedule of this task, without arguments; see `app.task.every`."""
+        call = Call(self, self.arguments.encode((), {}), AS_DECLARED)
+        call.every(rule, tz=tz, name=name, jitter=jitter, overlap=overlap, catch_up=catch_up, at_boot=at_boot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +170,66 @@ class Call(Generic[R_co]):
         """Enqueue this call."""
         return await self._app.aenqueue_call(self)
 
+    def every(
+        self,
+        rule: str | timedelta,
+        *,
+        tz: str | None = None,
+        name: str | None = None,
+        jitter: timedelta = NO_JITTER,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "last",
+        at_boot: bool = False,
+    ) -> None:
+        """Declare a schedule of this call, with its arguments and options; see `app.task.every`."""
+        spec = schedule_spec(
+            self, rule=rule, tz=tz, name=name, jitter=jitter, overlap=overlap, catch_up=catch_up, at_boot=at_boot
+        )
+        if not self.task.homes:
+            raise TaskError(
+                f"task {self.task.name!r} is not declared here, so nor can its schedule {spec.name!r} be; declare both "
+                "where its code is, or use app.schedules.add(…)"
+            )
+        for home in self.task.homes:
+            home.check_schedule(spec)
+        self.task.schedules[spec.name] = spec
+
     @property
     def _app(self) -> Rowlock:
         if self.task.app is None:
             raise TaskError(f"task {self.task.name!r} belongs to no app; call app.include(…) with its Tasks()")
         return self.task.app
+
+
+def schedule_spec(
+    call: Call[Any],
+    *,
+    rule: str | timedelta,
+    tz: str | None = None,
+    name: str | None = None,
+    jitter: timedelta = NO_JITTER,
+    overlap: Overlap = "skip",
+    catch_up: CatchUp = "last",
+    at_boot: bool = False,
+) -> ScheduleSpec:
+    """What a schedule of this call asks for; its name is its task's unless given."""
+    spec, options = call.task.spec, call.options
+    check_scheduled(options)
+    return ScheduleSpec(
+        name=name_after(spec.name) if name is None else name,
+        rule=check_rule(rule, tz),
+        task=spec.name,
+        args=call.args,
+        queue=options.queue or spec.queue,
+        priority=spec.priority if options.priority is None else options.priority,
+        attempts=options.attempts or spec.retry.attempts,
+        expires=options.expires or spec.expires,
+        tags=options.tags,
+        jitter=jitter,
+        overlap=overlap,
+        catch_up=check_catch_up(catch_up),
+        at_boot=at_boot,
+    )
 
 
 class TaskDecorator(Protocol):
@@ -156,19 +241,29 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
 
 
-class Tasks:
-    """A collection of tasks that belongs to no app yet: for libraries, and for apps made in a factory."""
-
-    def __init__(self, app: Rowlock | None = None) -> None:
-        self._app = app
-        self._tasks: dict[str, Task[..., Any]] = {}
+class EveryDecorator(Protocol):
+    """What `@app.task.every(…)` returns: it takes a function, or a task that is declared below it."""
 
     @overload
-    def task(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    def __call__(self, task: Task[P, R]) -> Task[P, R]: ...
     @overload
-    def task(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
     @overload
-    def task(
+    def __call__(self, task: Callable[P, R]) -> Task[P, R]: ...
+
+
+class Declaring:
+    """What `app.task` is: a decorator of functions, with options or without."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    @overload
+    def __call__(
         self,
         *,
         name: str | None = None,
@@ -179,9 +274,11 @@ class Tasks:
         aliases: Sequence[str] = (),
         keep: Keep | None = None,
         history: bool = True,
+        expires: timedelta | None = None,
+        breaker: Breaker | None = None,
     ) -> TaskDecorator: ...
 
-    def task(self, function: Any = None, *, name: str | None = None, **options: Any) -> Any:
+    def __call__(self, function: Any = None, *, name: str | None = None, **options: Any) -> Any:
         """Declare a task. Its name is `module.function` unless given; `aliases` are names it had before."""
         if "retry" in options and options["retry"] is None:
             del options["retry"]
@@ -191,10 +288,51 @@ class Tasks:
             task: Task[..., Any] = Task(
                 function, TaskSpec(name=default_name(function) if name is None else name, **options)
             )
-            self.add(task)
+            self._tasks.add(task)
             return task
 
         return declare if function is None else declare(function)
+
+    def every(
+        self,
+        rule: str | timedelta,
+        *,
+        tz: str | None = None,
+        name: str | None = None,
+        jitter: timedelta = NO_JITTER,
+        overlap: Overlap = "skip",
+        catch_up: CatchUp = "last",
+        at_boot: bool = False,
+    ) -> EveryDecorator:
+        """Declare a schedule of a task, or of a function, which becomes a task: a cron expression, or an interval.
+
+        Its name is the task's unless given. A cron expression goes by the clocks of `tz`, or UTC. Each job starts up to
+        `jitter` later. `overlap` is what becomes of a slot while the job before it lives: "skip" it, "allow" both,
+        "queue" one slot, "replace" the job. `catch_up` is what becomes of slots that nobody fired in time: the "last"
+        is made up for, "none", or the last so many. `at_boot` runs it when a worker starts, too.
+        """
+        check_rule(rule, tz)
+
+        def declare(task: Any) -> Any:  # noqa: ANN401  as the protocol says
+            declared = task if isinstance(task, Task) else self(task)
+            declared.every(rule, tz=tz, name=name, jitter=jitter, overlap=overlap, catch_up=catch_up, at_boot=at_boot)
+            return declared
+
+        return declare
+
+
+class Tasks:
+    """A collection of tasks that belongs to no app yet: for libraries, and for apps made in a factory."""
+
+    def __init__(self, app: Rowlock | None = None) -> None:
+        self._app = app
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._declaring = Declaring(self)
+
+    @property
+    def task(self) -> Declaring:
+        """The decorator of tasks: `@tasks.task`, `@tasks.task(queue="mail")`, `@tasks.task.every("0 9 * * *")`."""
+        return self._declaring
 
     def add(self, task: Task[..., Any]) -> None:
         """Take in a task; its name and aliases must be free."""
@@ -202,12 +340,35 @@ class Tasks:
         for name in names:
             if self._tasks.get(name, task) is not task:
                 raise TaskError(f"two tasks are named {name!r}; give one of them another name=")
+        for spec in task.schedules.values():
+            self.check_schedule(spec)
         self._tasks.update(dict.fromkeys(names, task))
         task.app = self._app
+        if self not in task.homes:
+            task.homes.append(self)
+
+    def check_schedule(self, spec: ScheduleSpec) -> None:
+        """Refuse a schedule whose name another one has."""
+        for task in self:
+            other = task.schedules.get(spec.name)
+            if other is not None and other is not spec:
+                raise TaskError(
+                    f"two schedules are named {spec.name!r}, of task {other.task!r} ({other.rule}) and of task "
+                    f"{spec.task!r} ({spec.rule}); give one of them another name="
+                )
+
+    def schedules(self) -> list[ScheduleSpec]:
+        """The schedules that are declared here, by name."""
+        return sorted((spec for task in self for spec in task.schedules.values()), key=lambda spec: spec.name)
 
     def get(self, name: str) -> Task[..., Any] | None:
         """The task of that name or alias."""
         return self._tasks.get(name)
+
+    def handler(self, name: str) -> Handler | None:
+        """What it takes to run the task of that name or alias."""
+        task = self._tasks.get(name)
+        return None if task is None else task.handler
 
     def names(self) -> list[str]:
         """Every name and alias."""
@@ -222,23 +383,3 @@ class Tasks:
 
     def __len__(self) -> int:
         return len({id(task) for task in self._tasks.values()})
-
-
-def default_name(function: Callable[..., Any]) -> str:
-    """`module.function`, with `__main__` as the module it would be if it were imported."""
-    qualname = getattr(function, "__qualname__", None)
-    module = getattr(function, "__module__", None)
-    if not qualname or not module or "<lambda>" in qualname:
-        raise TaskError(f"{function!r} has no name of its own; give it one with name=")
-    if "<locals>" in qualname:
-        raise TaskError(
-            f"{qualname} is defined inside a function, where no worker can find it; move it out or give name="
-        )
-    if module == "__main__":
-        spec = getattr(sys.modules["__main__"], "__spec__", None)
-        file = getattr(sys.modules["__main__"], "__file__", None)
-        if spec is not None:
-            module = spec.name.removesuffix(".__main__")
-        elif file is not None:
-            module = file.rsplit("/", 1)[-1].removesuffix(".py")
-    return f"{module}.{qualname}"

@@ -14,9 +14,9 @@ from typing import TypeVar
 import psycopg
 
 from rowlock.db.link import Refused
-from rowlock.db.session import Server, Session, connect, run
+from rowlock.db.session import Server, Session, connect, converse, run
 from rowlock.db.trouble import Trouble, first_line, trouble
-from rowlock.store.query import Query
+from rowlock.store.query import Conversation, Query
 
 T = TypeVar("T")
 
@@ -70,6 +70,11 @@ class Steady:
         """Run one query; Refused when PostgreSQL will never accept what it carries."""
         with self._reaching():
             return run(self.open().cursor(), query, self.schema)
+
+    def converse(self, conversation: Conversation[T]) -> T:
+        """Hold a conversation, each of its statements for itself."""
+        with self._reaching():
+            return converse(lambda said: run(self.open().cursor(), said, self.schema), conversation)
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:

@@ -78,9 +78,9 @@ def bury() -> Query[None]:
     return Query("worker_bury", {}, _nothing)
 
 
-def stuck(*, worker: str, count: int) -> Query[None]:
-    """Say how many attempts of a worker go on after their time-out."""
-    return Query("worker_stuck", {"worker": worker, "stuck": str(count)}, _nothing)
+def tell(*, worker: str, stuck: int, stopping: bool) -> Query[None]:
+    """Say how a worker is: how many attempts go on after their time-out, and whether it claims no more."""
+    return Query("worker_tell", {"worker": worker, "stuck": str(stuck), "stopping": str(stopping)}, _nothing)
 
 
 def park(*, worker: str, queues: Iterable[str]) -> Query[None]:

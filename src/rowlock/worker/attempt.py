@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar, overload
 from uuid import UUID
 
@@ -134,6 +135,29 @@ class CurrentJob:
     def tags(self) -> tuple[str, ...]:
         """Its tags."""
         return tuple(self._row.tags or ())
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that made it, if one did."""
+        return self._tagged("schedule:")
+
+    @property
+    def slot(self) -> datetime | None:
+        """The slot of its schedule that it was made for: the instant at which the rule asked for it, in UTC.
+
+        However late it runs, this is the time to work for. None for a job that no slot asked for.
+        """
+        text = self._tagged("slot:")
+        try:
+            slot = None if text is None else datetime.fromisoformat(text)
+        except ValueError:
+            return None  # somebody's own tag
+        return None if slot is None or slot.tzinfo is None else slot.astimezone(UTC)
+
+    def _tagged(self, mark: str) -> str | None:
+        """What follows the mark in the last tag that has it: those that we add stand behind the user's own."""
+        found = [tag.removeprefix(mark) for tag in self.tags if tag.startswith(mark)]
+        return found[-1] if found else None
 
     @property
     def cancelled(self) -> bool:

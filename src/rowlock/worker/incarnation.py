@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
@@ -27,6 +27,7 @@ from rowlock.store import jobs, queues, workers
 from rowlock.worker import upkeep
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Speaks
+from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer
 from rowlock.worker.count import Counts
@@ -38,6 +39,7 @@ from rowlock.worker.renew import Chore, Renewer
 from rowlock.worker.rescue import Rescuer
 from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
+from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer
 from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Settler
 from rowlock.worker.transaction import Endings
@@ -73,6 +75,7 @@ class Setup:
     timing: Timing
     deadline: timedelta  # the app's: for the connections that handlers use
     arounds: Sequence[Around] = ()
+    boot: Boot = field(default_factory=Boot)
 
 
 class Incarnation:
@@ -101,6 +104,7 @@ class Incarnation:
             keep=self._retention.after,
             keep_cancelled=setup.keep.cancelled,
             settled=self._settled,
+            breakers=Breakers(setup.handlers),
             make_partitions=partial(self._make_partitions, server),
         )
         self._lent = HandlerConnections(server, setup.schema, deadline=setup.deadline.total_seconds())
@@ -118,7 +122,8 @@ class Incarnation:
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._said_stuck = 0
+        self._is_stopping = False
+        self._told = (0, False)
 
     @property
     def unsettled(self) -> list[str]:
@@ -158,6 +163,7 @@ class Incarnation:
             longest=self._retention.longest,
             patience=min(_PATIENCE, timing.renew) if self._predecessors else timedelta(0),
         )
+        firer = Firer(boot=self._setup.boot, keep=self._setup.keep.cancelled, longest=self._retention.longest)
         return Renewer(
             connection=self._steady,
             worker=self.id,
@@ -166,11 +172,13 @@ class Incarnation:
             lost=partial(loop.call_soon_threadsafe, self._let_go, "lost its lease"),
             pulse=Pulse(loop, self._runner.blame),
             chores=[
-                Chore("saying what is stuck", timedelta(seconds=1), self._say_stuck),
+                Chore("telling how we are", timedelta(seconds=1), self._tell),
                 Chore("reconciling", timing.renew, self._reconciler.look),
+                Chore("firing schedules", LOOK_EVERY, firer.look),
                 *upkeep.chores(
                     timing=timing,
                     actor=self.name,
+                    keep=self._setup.keep,
                     longest=self._retention.longest,
                     rescuer=rescuer,
                     settings=self._retention.learn,
@@ -179,11 +187,11 @@ class Incarnation:
             ],
         )
 
-    def _say_stuck(self, connection: Steady) -> None:
+    def _tell(self, connection: Steady) -> None:
         """For those who look at the workers; nothing is said while nothing changes."""
-        if (stuck := self._runner.stuck) != self._said_stuck:
-            connection.run(workers.stuck(worker=self.id, count=stuck))
-            self._said_stuck = stuck
+        if (state := (self._runner.stuck, self._is_stopping)) != self._told:
+            connection.run(workers.tell(worker=self.id, stuck=state[0], stopping=state[1]))
+            self._told = state
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
@@ -209,6 +217,7 @@ class Incarnation:
         The grace period and a claim under way go on at once; whatever comes after the grace period shares one budget.
         An incarnation that has let go of its jobs only closes: none of them is its own any more.
         """
+        self._is_stopping = True
         if self._loops:  # else it was stopped before it had started
             self._claimer.stop()
             self._runner.drain()
@@ -283,7 +292,7 @@ class Incarnation:
                 queues=setup.queues.names,
                 slots=setup.slots,
                 tasks=sorted(setup.handlers),
-                schedules=(),
+                schedules=setup.boot.names,
                 version=version("rowlock"),
                 lease=setup.timing.lease,
             )
@@ -291,6 +300,7 @@ class Incarnation:
         self._lease.renewed(sent)
         self._renewer.enter()
         self._counts.begin(now)
+        setup.boot.begin(self._steady, now)
         while self._predecessors:
             self._make_good(self._predecessors[0])
             del self._predecessors[0]

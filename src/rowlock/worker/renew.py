@@ -33,11 +33,11 @@ _AT_ONCE = 0.2
 
 @dataclass(slots=True)
 class Chore:
-    """Something to do every so often, by any worker."""
+    """Something to do every so often, by any worker, or when it answers how soon to do it again."""
 
     name: str
     every: timedelta
-    do: Callable[[Steady], None]
+    do: Callable[[Steady], timedelta | None]
     due: float = field(default=0.0)
     is_failing: bool = field(default=False)
 
@@ -127,14 +127,15 @@ class Renewer:
         self._connection.until = min(limit, time.monotonic() + max(self._lease.left, 0.0)) if is_renewal else limit
         try:
             self.enter()
-            chore.do(self._connection)
+            wish = chore.do(self._connection)
         except Exception as error:
             self._failed(chore, error)
         else:
             if chore.is_failing:
                 log.info("%s works again", chore.name)
             chore.is_failing = False
-            chore.due = time.monotonic() + chore.every.total_seconds() * random.uniform(0.9, 1.0)
+            wait = chore.every * random.uniform(0.9, 1.0) if wish is None else wish
+            chore.due = time.monotonic() + wait.total_seconds()
         self._connection.until = inf if not self._is_over else 0.0
 
     def _failed(self, chore: Chore, error: Exception) -> None:

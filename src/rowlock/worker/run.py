@@ -42,7 +42,7 @@ _STALE_AFTER = 1.0
 # At the end, a handler that swallows its cancellation is left behind after so many seconds.
 _CANCEL_WITHIN = 2.0
 # A job that so many workers died of, or beside, runs alone: the next death is its own, and costs nobody else.
-_ALONE_FROM = 2
+ALONE_FROM = 2
 # So long it waits until nothing else runs; then it goes back for as long, and another worker may have it.
 _ALONE_WITHIN = timedelta(seconds=30)
 # With so many attempts stuck, or all threads if they are fewer, a process is worn out.
@@ -119,7 +119,7 @@ class Runner:
         count = 0
         for row in rows:
             self._held[row.token] = row
-            if row.crashes < _ALONE_FROM:
+            if row.crashes < ALONE_FROM:
                 self._waiting.append((row, now))
             else:
                 self._suspects.append(row)
@@ -324,7 +324,7 @@ class Runner:
 
     def _go_on(self) -> None:
         if self._alone:
-            runs_alone = any(attempt.row.crashes >= _ALONE_FROM for attempt in self._running.values())
+            runs_alone = any(attempt.row.crashes >= ALONE_FROM for attempt in self._running.values())
             self._alone = runs_alone or bool(self._suspects)
         self._start()
         self._has_room.set()

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rowlock.db import partitions
+from rowlock.db.link import Refused
 from rowlock.db.steady import Steady
-from rowlock.store import minutes, pauses, queues, waiters
+from rowlock.model.spec import Keep
+from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.renew import Chore
@@ -23,14 +25,22 @@ _LOOK = timedelta(seconds=1.5)
 _WAITERS_STAY = timedelta(hours=1)
 # Chunks of jobs that one sweep releases: it shares its thread with the lease.
 _RELEASES = 10
-_MINUTES_BATCH = 5_000
-_MINUTES_BATCHES = 20
+# Chunks of jobs that one sweep ends as expired.
+_EXPIRIES = 10
+# A task that has not failed for so long has no failures to count from.
+_FAILURES_STAY = timedelta(days=1)
+# Keys whose periods are over, in one statement, and how many such a sweep sends.
+_KEYS_BATCH = 1_000
+_KEYS_BATCHES = 20
+_BATCH = 5_000
+_BATCHES = 20
 
 
 def chores(
     *,
     timing: Timing,
     actor: str,
+    keep: Keep,
     longest: timedelta,
     rescuer: Rescuer,
     settings: Callable[[Sequence[QueueSettings]], None],
@@ -48,10 +58,14 @@ def chores(
             lambda connection: settings(connection.run(queues.settings())),
         ),
         Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
-        Chore("resuming", sweep, lambda connection: resume(connection, actor=actor)),
+        Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor)),
+        Chore("ending expired jobs", sweep * 2, lambda connection: expire(connection, keep=keep, longest=longest)),
+        Chore("forgetting failures", timedelta(hours=1), forget_failures),
+        Chore("freeing keys", timedelta(minutes=1), free_keys),
         Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
         Chore("writing counts", minutes.WRITE_EVERY, counts.write),
         Chore("removing old counts", timedelta(minutes=5), remove_minutes),
+        Chore("forgetting old slots", timedelta(minutes=5), remove_firings),
     ]
 
 
@@ -72,6 +86,35 @@ def resume(connection: Steady, *, actor: str) -> None:
             log.info("released %d jobs of %s: it is not paused any more", released, task)
 
 
+def expire(connection: Steady, *, keep: Keep, longest: timedelta) -> None:
+    """End the jobs that are not worth starting any more and that nobody claims."""
+    ended = 0
+    try:
+        for _ in range(_EXPIRIES):
+            chunk = connection.run(expiry.expire(keep=keep.cancelled))[0]
+            ended += chunk
+            if chunk < expiry.CHUNK:
+                break
+    except Refused as error:
+        if not error.lacks_partition:
+            raise
+        partitions.make_partitions(connection.open(), connection.schema, longest=longest)  # the next sweep ends them
+    if ended:
+        log.info("cancelled %d jobs that had expired before anybody started them", ended)
+
+
+def forget_failures(connection: Steady) -> None:
+    """Remove what breakers have counted of tasks that have not failed for long."""
+    connection.run(breakers.remove(age=_FAILURES_STAY))
+
+
+def free_keys(connection: Steady) -> None:
+    """Free the keys of ended jobs whose periods are over; whoever asks for one sooner frees it by that."""
+    for _ in range(_KEYS_BATCHES):
+        if connection.run(enqueue.sweep_keys(_KEYS_BATCH))[0] < _KEYS_BATCH:
+            return
+
+
 def retain(connection: Steady, *, longest: timedelta) -> None:
     """Make partitions ahead of need and drop expired ones."""
     partitions.make_partitions(connection.open(), connection.schema, longest=longest)
@@ -81,6 +124,13 @@ def retain(connection: Steady, *, longest: timedelta) -> None:
 
 def remove_minutes(connection: Steady) -> None:
     """Remove counts that are over a day old, and no more at once than lets the lease be renewed in time."""
-    for _ in range(_MINUTES_BATCHES):
-        if connection.run(minutes.remove(_MINUTES_BATCH))[0] < _MINUTES_BATCH:
+    for _ in range(_BATCHES):
+        if connection.run(minutes.remove(_BATCH))[0] < _BATCH:
+            return
+
+
+def remove_firings(connection: Steady) -> None:
+    """Remove what is written down of slots that came over a week ago, and no more at once than with counts."""
+    for _ in range(_BATCHES):
+        if connection.run(firing.remove(_BATCH))[0] < _BATCH:
             return

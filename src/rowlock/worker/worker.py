@@ -13,10 +13,12 @@ from typing import Self
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
 from rowlock.model.handler import Handler
+from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
+from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
 
 log = logging.getLogger("rowlock.worker")
@@ -38,6 +40,7 @@ class Worker:
         renew: timedelta | None,
         deadline: timedelta | None,
         grace: timedelta | None,
+        schedules: Sequence[ScheduleSpec] = (),
         arounds: Sequence[Around] = (),
         lifespan: Callable[[], Plain | Async] = nullcontext,
     ) -> None:
@@ -55,6 +58,7 @@ class Worker:
             timing=Timing.chosen(lease=lease, renew=renew, deadline=deadline),
             deadline=database.deadline.value,
             arounds=tuple(arounds),
+            boot=Boot(schedules),
         )
         self._lifespan = lifespan
         self._stopping = asyncio.Event()

@@ -1,0 +1,57 @@
+-- Cancel jobs of a schedule, because its next one replaces them: ready and waiting ones end, running ones are marked.
+-- As job_cancel does it; but a worker says this, who may not act as an operator: it has a kind of event of its own, and it is
+-- only for what that schedule has made. Such jobs have no keys.
+with mine as materialized (
+    select job.*
+    from rowlock.jobs as job
+    where job.id = any(:ids::uuid[])
+        and job.id = any(array(select unnest(jobs) from rowlock.schedules where name = :schedule))
+        and job.cancel_at is null
+    order by job.id
+    for update skip locked
+),
+marked as (
+    update rowlock.jobs set cancel_at = rowlock.now() where id = any(array(select id from mine where state = 'running'))
+),
+gone as (
+    delete from rowlock.jobs where id = any(array(select id from mine where state <> 'running'))
+),
+kept as (
+    insert into rowlock.history (
+        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+        expires_on, worker, args, tags, reason, errors, progress
+    )
+    select
+        id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
+        rowlock.now(),
+        (
+            (rowlock.now() + coalesce(
+                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :keep::interval
+            )) at time zone 'UTC'
+        )::date,
+        worker, args, tags, 'asked', errors, progress
+    from mine
+    where state <> 'running'
+),
+logged as (
+    insert into rowlock.events (kind, job, actor, details)
+    select
+        'replaced', id, :actor,
+        json_strip_nulls(json_build_object(
+            'task', task, 'queue', queue, 'why', 'the next job of its schedule replaces it', 'schedule', :schedule,
+            'state', state, 'run_at', run_at, 'worker', case when state = 'running' then worker end
+        ))
+    from mine
+)
+select
+    count(*)::integer as changed,
+    (
+        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        from rowlock.waiters as waiter
+        where waiter.job = any(array(select id from mine where state <> 'running'))
+    ) as told,
+    (
+        select count(pg_notify('rowlock:' || asked.worker, 'cancel'))
+        from (select distinct worker from mine where state = 'running') as asked
+    ) as asked
+from mine;

@@ -1,0 +1,246 @@
+"""Schedule: any worker fires what is due, all of it in one statement.
+
+Nobody is the leader. A look says what is due and how soon the next slot comes; what to do is planned here, and done by
+a statement that does nothing to a schedule which has changed since the look. The lock under which it is said only saves
+the others the work: that each slot has one job does not hang on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+from rowlock.db.link import Refused
+from rowlock.db.partitions import make_partitions
+from rowlock.db.steady import Steady
+from rowlock.errors import InvalidOption
+from rowlock.model.firing import Due, Passed, Plan, plan
+from rowlock.model.ids import new_id
+from rowlock.model.schedule import Every, Overlap, ScheduleSpec, read_rule
+from rowlock.store import declaring, firing
+from rowlock.store.firing import Firing, Seen, Slot
+
+log = logging.getLogger("rowlock.upkeep")
+
+# Schedules that come up after a look are found so late at most; an idle worker looks as often.
+LOOK_EVERY = timedelta(seconds=5)
+# While a slot is held back: its job may end at any moment, and nobody tells us.
+_LOOK_WHILE_HELD = timedelta(seconds=1)
+# When another worker is firing, or has fired what we wanted to.
+_SHORTLY = timedelta(seconds=0.2)
+_AT_ONCE = timedelta(seconds=0.02)
+# Workers that wait for the same slot wake up one after the other: the first fires, the others find it done.
+_APART = 0.05
+# What one statement fires at most. It shares its thread with the lease.
+_SCHEDULES = 1_000
+# Workers that start within so long of each other make one run at boot.
+_TOGETHER = timedelta(minutes=1)
+_SLOTS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was decided about a schedule, and the jobs that have to make room for it."""
+
+    firing: Firing
+    replaces: Sequence[str] = ()
+
+
+class Boot:
+    """What a worker declares when it starts, and what has to run because of it: once, whatever incarnations follow."""
+
+    def __init__(self, specs: Iterable[ScheduleSpec] = ()) -> None:
+        self._specs = tuple(specs)
+        self.names = sorted(spec.name for spec in self._specs)
+        self._before: datetime | None = None
+        self._is_over = False
+
+    def begin(self, connection: Steady, now: float) -> None:
+        """Declare the schedules; `now` is the database's time. A later incarnation only enters those that are gone.
+
+        Two versions of the code may be at work at once: one that reconnects must not undo what the newer one has said.
+        """
+        moment = datetime.fromtimestamp(now, UTC)
+        answer = connection.converse(declaring.declare(self._specs, now=moment, anew=self._before is None))
+        for name in answer.written:
+            log.info("schedule %s is written down as the code declares it", name)
+        for name, why in answer.left.items():
+            log.error("schedule %s stays as it is: with its edits, what the code declares is %s", name, why)
+        # Others that start at the same time make the runs at boot for us, or we for them.
+        self._before = self._before or moment - _TOGETHER
+
+    @property
+    def booted_before(self) -> datetime | None:
+        """What has not run since then is to run; None when everything has."""
+        return None if self._is_over else self._before
+
+    def end(self) -> None:
+        """Everything has run."""
+        self._is_over = True
+
+
+class Firer:
+    """Fires schedules; remembers those that it cannot fire."""
+
+    def __init__(self, *, boot: Boot, keep: timedelta, longest: timedelta) -> None:
+        """`keep` is how long history keeps jobs that were replaced, `longest` how long it keeps any."""
+        self._boot = boot
+        self._keep = keep
+        self._longest = longest
+        self._left_out: set[str] = set()
+
+    def look(self, connection: Steady) -> timedelta:
+        """Fire what is due; answers how soon to look again."""
+        began = time.monotonic()
+        boot = self._boot
+        lines = connection.run(
+            firing.due(limit=_SCHEDULES, left_out=self._left_out, boots=boot.names, booted_before=boot.booted_before)
+        )
+        now, next_in, holds, _ = lines[0]
+        found = [line.schedule for line in lines if line.schedule is not None]
+        if not any(schedule.boots for schedule in found):
+            boot.end()
+        planned = [one for schedule in found if (one := self._planned(schedule, now)) is not None]
+        batch = _no_more_than(_SLOTS, planned)
+        if batch and (again := self._fire(connection, batch)) is not None:
+            return again * random.uniform(0.5, 1.0)
+        if len(batch) < len(planned) or len(found) >= _SCHEDULES:
+            return _AT_ONCE
+        waits = [LOOK_EVERY, *(one.firing.next_at - now for one in batch)]
+        if next_in is not None:
+            waits.append(next_in)
+        if holds or any(one.firing.held for one in batch):
+            waits.append(_LOOK_WHILE_HELD)
+        soon = min(waits) - timedelta(seconds=time.monotonic() - began)
+        return max(soon, _AT_ONCE) + timedelta(seconds=random.uniform(0, _APART))
+
+    def _planned(self, schedule: Seen, now: datetime) -> Planned | None:
+        """What to do about a schedule; one that was written by hand, or for other zone data, may make no sense here."""
+        try:
+            return decide(schedule, now)
+        except (InvalidOption, ValueError, OverflowError) as error:
+            log.error("schedule %s cannot be fired by this worker: %s", schedule.name, error)  # noqa: TRY400  it says all
+            self._left_out.add(schedule.mark)
+            return None
+
+    def _fire(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+        """How soon to look again, if that was not all: others are at it, or a job that was replaced has ended."""
+        try:
+            with connection.sweep("schedules") as free:
+                return self._say(connection, batch) if free else _SHORTLY
+        except Refused as error:
+            self._take_apart(connection, batch, error)
+            return _SHORTLY
+
+    def _say(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+        done = set(connection.run(firing.fire(one.firing for one in batch)))
+        replaced = sum(self._make_room(connection, one) for one in batch if one.replaces and one.firing.name in done)
+        if len(done) < len(batch):
+            return _SHORTLY
+        return _AT_ONCE if replaced else None
+
+    def _make_room(self, connection: Steady, one: Planned) -> int:
+        """Cancel the jobs before it; answers how many, for one that somebody has locked is told the next time."""
+        name = one.firing.name
+        [replaced] = connection.run(firing.make_room(one.replaces, schedule=name, keep=self._keep))
+        if replaced:
+            log.info("schedule %s: its next job replaces %s", name, ", ".join(one.replaces))
+        return replaced
+
+    def _take_apart(self, connection: Steady, batch: Sequence[Planned], error: Refused) -> None:
+        """PostgreSQL refuses a batch: it is halved until the bad schedule stands alone, and that one is left out."""
+        if error.lacks_partition:
+            make_partitions(connection.open(), connection.schema, longest=self._longest)
+            return  # the next look finds them again
+        if len(batch) == 1:
+            [one] = batch
+            log.error("schedule %s cannot be fired: PostgreSQL refuses it (%s)", one.firing.name, error)
+            self._left_out.add(one.firing.mark)
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            self._fire(connection, half)
+
+
+def decide(schedule: Seen, now: datetime) -> Planned | None:
+    """What to do about a schedule that was seen, if anything; an error says that what it says makes no sense."""
+    due = _due(schedule)
+    planned, booting = plan(due, now), None
+    if schedule.boots:
+        planned, booting = _boot(due, planned, now)
+    elif not planned.changes(due):
+        return None
+    jitter = float(schedule.jitter)
+    fired = [
+        Slot(slot, new_id(), "boot" if slot == booting else None, timedelta(seconds=random.uniform(0, jitter)))
+        for slot in planned.fire
+    ]
+    return Planned(
+        Firing(
+            name=schedule.name,
+            version=schedule.version,
+            next_at=planned.next_at,
+            last_at=planned.last_at,
+            held=planned.held,
+            boots=schedule.boots,
+            slots=[*fired, *(Slot(passed.slot, None, passed.reason) for passed in planned.passed)],
+        ),
+        schedule.live if planned.cancel else (),
+    )
+
+
+def _due(schedule: Seen) -> Due:
+    every = None if schedule.every is None else timedelta(seconds=float(schedule.every))
+    return Due(
+        rule=read_rule(schedule.cron, schedule.tz, every),
+        catch_up=schedule.catch_up,
+        overlap=cast(Overlap, schedule.overlap),
+        next_at=datetime.fromisoformat(schedule.next_at),
+        last_at=_moment(schedule.last_at),
+        held=_moment(schedule.held),
+        live=len(schedule.live),
+        paused_at=_moment(schedule.paused_at),
+        paused_until=_moment(schedule.paused_until),
+    )
+
+
+def _boot(due: Due, planned: Plan, now: datetime) -> tuple[Plan, datetime | None]:
+    """The same plan with a run at boot in it, as if now were a slot, and whether it is fired at once.
+
+    A slot that is fired or held in the same moment serves for it, unless jobs may overlap.
+    """
+    if due.overlap != "allow" and (planned.fire or planned.held):
+        return replace(planned, passed=(*planned.passed, Passed(now, "overlap"))), None
+    only_now = plan(replace(due, rule=_SELDOM, next_at=now, held=None), now)
+    both = replace(
+        planned,
+        fire=(*planned.fire, *only_now.fire),
+        passed=(*planned.passed, *only_now.passed),
+        held=only_now.held or planned.held,
+        cancel=only_now.cancel,
+    )
+    return both, now if only_now.fire else None
+
+
+# A rule of which no second slot comes into sight.
+_SELDOM = Every(timedelta(days=3650))
+
+
+def _no_more_than(slots: int, planned: Iterable[Planned]) -> list[Planned]:
+    """The first of these, with so many slots together; one at least."""
+    batch: list[Planned] = []
+    for one in planned:
+        slots -= len(one.firing.slots)
+        if batch and slots < 0:
+            break
+        batch.append(one)
+    return batch
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
