@@ -71,13 +71,18 @@ def pausing(
 ) -> Query[Pause]:
     """What to say for a pause, once everything about it is checked."""
     kind, name = _named(queue, task)
+    check_end(until, duration)
+    return store.pause(kind=kind, name=name, until=until, duration=duration, actor=check_actor(by), why=check_why(why))
+
+
+def check_end(until: datetime | None, duration: timedelta | None) -> None:
+    """When a pause ends by itself: at an instant, after so long, or not at all."""
     if until is not None and duration is not None:
         raise InvalidOption("give until= or duration=, not both")
     if until is not None:
         check_moment("until", until)
     if duration is not None and check_delay(duration) == timedelta(0):
         raise InvalidOption("duration=0 would pause nothing; leave it out to pause until somebody resumes")
-    return store.pause(kind=kind, name=name, until=until, duration=duration, actor=check_actor(by), why=check_why(why))
 
 
 def resuming(*, queue: str | None, task: str | None, why: str | None, by: str | None) -> Query[str]:

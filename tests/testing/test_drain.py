@@ -177,7 +177,7 @@ def test_every_way_to_end_is_counted_and_settled_as_a_worker_does(app: Rowlock, 
 
     for how in ("returns", "snoozes", "cancels", "asks", "fails", "breaks", "exits", "returns nonsense"):
         ends.enqueue(how)
-    ends.using(expires=timedelta(0)).enqueue("too late")
+    ends.using(expires=timedelta(microseconds=1)).enqueue("too late")
     app.enqueue("unheard of")
     drained = drain(app)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rowlock import Rowlock, RowlockError, Task, TaskError, Tasks
+from rowlock import Key, Rowlock, RowlockError, Task, TaskError, Tasks
 from rowlock.testing import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued, drain
 from tests.worker.working import Db
 
@@ -77,6 +77,8 @@ def test_options_fit_or_do_not(task: T) -> None:
     assert_enqueued(task, queue="mail", key="k", tags=["b"], priority=2, run_at=noon)
     assert_enqueued(task, delay=HOUR)
     assert_not_enqueued(task, queue="post")
+    assert_enqueued(task, key=Key("k", taken="skip"))
+    assert_enqueued(task.using(key=Key("k", taken="replace")).bind(1, "a"))
     assert_not_enqueued(task, key="l")
     assert_not_enqueued(task, tags=["a", "c"])
     assert_not_enqueued(task, priority=3)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from rowlock.model.record import JobRecord
+from rowlock.model.record import JobRecord, State
 from rowlock.model.verb import VerbName
 
 
@@ -99,6 +99,31 @@ class Event:
             "job": _text(self.job),
             "actor": self.actor,
             "details": dict(self.details),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What became of a slot of a schedule: fired, by the job `job`, or passed over, for `reason`; `at` is when.
+
+    A job beside the slots has a reason too: "asked" by an operator, or "boot". `state` is its job's now, if there still
+    is one.
+    """
+
+    slot: datetime
+    job: UUID | None
+    reason: str | None
+    at: datetime
+    state: State | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "slot": self.slot.isoformat(),
+            "job": _text(self.job),
+            "reason": self.reason,
+            "at": self.at.isoformat(),
+            "state": self.state,
         }
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from math import isfinite
 from types import GenericAlias
@@ -72,6 +73,8 @@ class Arguments:
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         """The JSON object of a call, by parameter name; InvalidArguments if it would not arrive as it is."""
         values = self._signature.bind(args, kwargs)
+        if not values:  # also where annotations cannot be resolved yet: schedules are declared while modules load
+            return "{}"
         scalars = self._scalars
         if scalars is not None and _all_scalars(values, scalars):
             text = _written(values, self._short)
@@ -81,6 +84,15 @@ class Arguments:
             return self._named.encode(values)
         named, extra = self._split(values)
         return self._joined(self._named.encode(named), self._extra.encode(extra))
+
+    def encode_json(self, kwargs: Mapping[str, object]) -> str:
+        """The same of arguments that came as JSON, which has no dates or models: what a worker makes of it."""
+        try:
+            return self.encode((), kwargs)
+        except InvalidArguments:
+            with suppress(InvalidArguments):
+                return self.encode(*self.decode(encode_untyped(kwargs)))
+            raise
 
     def decode(self, text: str) -> tuple[tuple[object, ...], dict[str, object]]:
         """What to call the function with; InvalidArguments if the text no longer fits it."""

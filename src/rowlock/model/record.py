@@ -82,12 +82,12 @@ class JobRecord:
         return cls(
             **stored
             | {name: _uuid(stored[name]) for name in ("id", "worker")}
-            | {name: _moment(stored[name]) for name in _MOMENTS}
-            | {name: _json(stored[name]) for name in ("args", "result")}
+            | {name: read_moment(stored[name]) for name in _MOMENTS}
+            | {name: read_json(stored[name]) for name in ("args", "result")}
             | {
                 "tags": tuple(stored["tags"] or ()),
-                "errors": tuple(map(_error, _json(stored["errors"]) or ())),
-                "progress": _progress(_json(stored["progress"])),
+                "errors": tuple(map(_error, read_json(stored["errors"]) or ())),
+                "progress": _progress(read_json(stored["progress"])),
             }
         )
 
@@ -108,31 +108,33 @@ def _error(stored: dict[str, Any]) -> JobError:
         traceback=stored.get("traceback", ""),
         attempt=stored["attempt"],
         worker=_uuid(stored["worker"]),
-        started_at=_moment(stored["started_at"]),
-        ended_at=_moment(stored["ended_at"]),
+        started_at=read_moment(stored["started_at"]),
+        ended_at=read_moment(stored["ended_at"]),
     )
 
 
 def _progress(stored: dict[str, Any] | None) -> Progress | None:
-    return None if stored is None else Progress(stored["share"], stored["note"], _known(stored["at"]))
+    return None if stored is None else Progress(stored["share"], stored["note"], known_moment(stored["at"]))
 
 
 def _uuid(text: str | None) -> UUID | None:
     return None if text is None else UUID(text)
 
 
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else _known(text)
+def read_moment(text: str | None) -> datetime | None:
+    """An instant as a session of ours answers it; the last one there is for what lies after the year 9999."""
+    return None if text is None else known_moment(text)
 
 
-def _known(text: str) -> datetime:
+def known_moment(text: str) -> datetime:
+    """The same of what is never null."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):  # PostgreSQL's years go on after ours, and then there is infinity
         return datetime.max.replace(tzinfo=UTC)
 
 
-def _json(text: str | None) -> Any:  # noqa: ANN401  whatever is stored
+def read_json(text: str | None) -> Any:  # noqa: ANN401  whatever is stored
     """The value of a text; the text itself where Python cannot hold it, as a number of 5,000 digits from SQL."""
     try:
         return None if text is None else from_json(text)

@@ -1,7 +1,8 @@
-"""For users' tests: run due jobs here and now, move the database's clock, assert what has been enqueued."""
+"""For users' tests: run due jobs here and now, move the database's clock, fire schedules, assert what was enqueued."""
 
 from rowlock.testing.drain import Attempt, Drained, adrain, drain
 from rowlock.testing.enqueued import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued
+from rowlock.testing.fire import afire, fire
 from rowlock.testing.moved import moved
 from rowlock.testing.travel import travel
 
@@ -11,9 +12,11 @@ __all__ = [
     "aassert_enqueued",
     "aassert_not_enqueued",
     "adrain",
+    "afire",
     "assert_enqueued",
     "assert_not_enqueued",
     "drain",
+    "fire",
     "moved",
     "travel",
 ]

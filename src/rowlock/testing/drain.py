@@ -35,12 +35,13 @@ from rowlock.model.outcome import (
     Unsettled,
 )
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, queues, schema, workers
+from rowlock.store import expiry, jobs, queues, schema, workers
 from rowlock.store.jobs import Lane
 from rowlock.store.query import Conversation, Query
 from rowlock.testing.beside import InThread, beside, in_framework_thread
 from rowlock.worker.around import checked, enter
 from rowlock.worker.attempt import Attempt as WorkersAttempt
+from rowlock.worker.breaker import Breakers
 from rowlock.worker.call import Caller
 from rowlock.worker.lanes import Floors, Queues
 from rowlock.worker.retention import Retention
@@ -74,6 +75,7 @@ class Drained:
     """What a drain did: its attempts in the order in which they ran, and how many ended in which way."""
 
     attempts: tuple[Attempt, ...]
+    expired: int = 0  # how many jobs were cancelled as expired that could not even be claimed: paused, or waiting
 
     @property
     def succeeded(self) -> int:
@@ -88,7 +90,7 @@ class Drained:
     @property
     def cancelled(self) -> int:
         """How many jobs ended as cancelled, expired ones included."""
-        return self._count(Cancelled)
+        return self._count(Cancelled) + self.expired
 
     @property
     def retried(self) -> int:
@@ -208,6 +210,8 @@ class _Drain:
         )
         self._worker = str(uuid4())
         self._attempts: list[Attempt] = []
+        self._expired = 0
+        self._breakers = Breakers(self._handlers)
         self._offered: object | None = None
         self._ground: Ground
 
@@ -226,12 +230,13 @@ class _Drain:
             self._ground = await self._find_ground(stack)
             try:
                 await self._work()
+                self._expired = await self._converse(self._expire)
             except BaseException:
                 with suppress(Exception):  # the connection may be past use, and the first error is the one to see
                     await self._converse(self._leave)
                 raise
             await self._converse(self._leave)
-        return Drained(tuple(self._attempts))
+        return Drained(tuple(self._attempts), self._expired)
 
     async def _work(self) -> None:
         while (row := await self._converse(self._claim)) is not None:
@@ -321,6 +326,13 @@ class _Drain:
         rows = yield jobs.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)
         return rows[0] if rows else None
 
+    def _expire(self, _resend: bool) -> Conversation[int]:  # noqa: FBT001  as Database.converse calls it
+        """What a worker's upkeep ends, where nobody claims."""
+        ended = 0
+        while chunk := (yield expiry.expire(keep=self._app.keep.cancelled))[0]:
+            ended += chunk
+        return ended
+
     def _register(self) -> Query[Any]:
         return workers.register(
             worker=self._worker,
@@ -350,6 +362,8 @@ class _Drain:
                 "whether the handler rolled back or committed the connection that is drained, or whether a worker or "
                 "an open transaction has the job"
             )
+        if (counting := self._breakers.counting([(row, outcome)])) is not None:
+            yield counting
 
     def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
         yield jobs.hand_back(worker=self._worker)

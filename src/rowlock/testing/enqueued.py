@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json
 from rowlock.app import Rowlock
 from rowlock.errors import TaskError
 from rowlock.jobs import refuse_in_loop
+from rowlock.model.key import Key
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import AS_DECLARED
 from rowlock.store import jobs
@@ -26,7 +27,7 @@ def assert_enqueued(
     *,
     count: int | None = 1,
     queue: str | None = None,
-    key: str | None = None,
+    key: str | Key | None = None,
     tags: Sequence[str] = (),
     priority: int | None = None,
     run_at: datetime | None = None,
@@ -47,7 +48,7 @@ async def aassert_enqueued(
     *,
     count: int | None = 1,
     queue: str | None = None,
-    key: str | None = None,
+    key: str | Key | None = None,
     tags: Sequence[str] = (),
     priority: int | None = None,
     run_at: datetime | None = None,
@@ -63,7 +64,7 @@ def assert_not_enqueued(
     wanted: Task[..., Any] | Call[Any],
     *,
     queue: str | None = None,
-    key: str | None = None,
+    key: str | Key | None = None,
     tags: Sequence[str] = (),
     priority: int | None = None,
     run_at: datetime | None = None,
@@ -79,7 +80,7 @@ async def aassert_not_enqueued(
     wanted: Task[..., Any] | Call[Any],
     *,
     queue: str | None = None,
-    key: str | None = None,
+    key: str | Key | None = None,
     tags: Sequence[str] = (),
     priority: int | None = None,
     run_at: datetime | None = None,
@@ -125,7 +126,7 @@ class _Sought:
         wanted: Task[..., Any] | Call[Any],
         *,
         queue: str | None,
-        key: str | None,
+        key: str | Key | None,
         tags: Sequence[str],
         priority: int | None,
         run_at: datetime | None,
@@ -143,7 +144,7 @@ class _Sought:
             task=task,
             args=args,
             queue=options.queue if queue is None else queue,
-            key=options.key if key is None else key,
+            key=_text(options.key if key is None else key),
             tags=frozenset((*options.tags, *tags)),
             priority=options.priority if priority is None else priority,
             attempts=options.attempts,
@@ -197,6 +198,11 @@ class _Sought:
         said = ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
         number = "any live job" if count is None else _plural(count)
         return f"expected {number} of {self.task.name}" + (f" with {said}" if said else "")
+
+
+def _text(key: str | Key | None) -> str | None:
+    """What a job's row says of a key."""
+    return key.text if isinstance(key, Key) else key
 
 
 def _canonical(args: object) -> str:

@@ -1,0 +1,45 @@
+"""Calls as they are typed: a task's name, and its arguments as JSON."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from rowlock.app import Rowlock
+from rowlock.cli.load import importing
+from rowlock.errors import UnknownTask
+from rowlock.model.spec import AS_DECLARED
+from rowlock.tasks import Call
+
+
+def arguments_of(whole: str | None, named: Mapping[str, object]) -> Mapping[str, object]:
+    """The arguments that `--args` or several `--arg` say."""
+    if whole is None:
+        return named
+    if named:
+        raise click.UsageError("give --args or --arg, not both")
+    try:
+        parsed: object = json.loads(whole)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--args is no JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise click.UsageError("--args must be a JSON object of arguments by name, such as '{\"user_id\": 42}'")
+    return parsed
+
+
+def call_of(app: Rowlock, name: str, arguments: Mapping[str, object], *, target: str | None) -> Call[Any]:
+    """A call; where the task's code is at hand, with arguments such as its handler would be given."""
+    if target is None:
+        return app.call(name, (), arguments)
+    with importing(target):
+        app.load()
+    task = app.tasks.get(name)
+    if task is None:
+        close = difflib.get_close_matches(name, app.tasks.names(), n=1)
+        instead = f"did you mean {close[0]}?" if close else f"it knows {', '.join(app.tasks.names()) or 'none'}"
+        raise UnknownTask(f"the app has no task {name!r}; {instead} (without --app any name is taken)")
+    return Call(task, task.arguments.encode_json(arguments), AS_DECLARED)

@@ -1,0 +1,20 @@
+-- Which schedules are unwell: overdue, because nobody fires them; declared by code that no live worker has; paused for over
+-- a day, with nothing said of the end. Each up to :most names, and how many there are in all.
+with living as materialized (
+    select worker.schedules from rowlock.workers as worker where worker.lease > rowlock.now()
+),
+seen as materialized (
+    select
+        schedule.name,
+        case when schedule.paused_at is null then extract(epoch from rowlock.now() - schedule.next_at)::float8 end as late,
+        schedule.is_declared and exists (select from living)
+            and not exists (select from living where schedule.name = any(living.schedules)) as orphan,
+        coalesce(schedule.paused_at < rowlock.now() - interval '1 day' and schedule.paused_until is null, false) as forgotten
+    from rowlock.schedules as schedule
+)
+select
+    (select count(*) from seen)::integer,
+    (select max(late) from seen),
+    array(select name from seen where late > :late::float8 order by late desc limit :most::integer),
+    array(select name from seen where orphan order by name limit :most::integer),
+    array(select name from seen where forgotten order by name limit :most::integer);
