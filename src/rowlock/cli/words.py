@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+
+from rowlock.model.words import age, count, instant, span
+
+__all__ = ["age", "count", "instant", "line", "lines", "size", "span"]
 
 # Controls, the marks that turn, hide or break text, and halves of characters that no terminal can be sent. A job's data
 # may hold any of them.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"
 _IN_A_LINE = re.compile(f"[{_UNSAFE}]")
 _IN_LINES = re.compile(f"(?![\n\t])[{_UNSAFE}]")
-
-# Unit, its seconds, and from how many of them on the next unit says it better.
-_UNITS = (("s", 1, 90), ("min", 60, 90), ("h", 3_600, 36))
 
 
 def line(text: object) -> str:
@@ -27,39 +27,6 @@ def lines(text: object) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
-
-
-def span(length: timedelta) -> str:
-    """A length of time in the one unit that fits: `3 min`, `2 h`, `45 d`."""
-    seconds = abs(length.total_seconds())
-    if seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    for unit, of_seconds, most in _UNITS:
-        if seconds < of_seconds * most:
-            return f"{seconds / of_seconds:.0f} {unit}"
-    return f"{seconds / 86_400:,.0f} d"
-
-
-def age(moment: datetime | None, now: datetime) -> str:
-    """How far an instant lies from now: `3 min ago`, `in 2 h`."""
-    if moment is None:
-        return ""
-    passed = now - moment
-    if abs(passed) < timedelta(seconds=1):
-        return "now"
-    return f"{span(passed)} ago" if passed > timedelta(0) else f"in {span(passed)}"
-
-
-def instant(moment: datetime | None) -> str:
-    """An instant as ISO 8601 in UTC, to the second: the same for everybody who reads it."""
-    return "" if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """`1 job`, `1,234 jobs`, `2 crashes`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or f'{noun}s'}"
 
 
 def size(number: float) -> str:

@@ -12,7 +12,8 @@ from rowlock.model.answer import Page
 from rowlock.model.filter import Filter
 from rowlock.model.record import JobRecord, State
 from rowlock.store import jobs, scan
-from rowlock.store.query import Conversation, Query, plain_array
+from rowlock.store.atomic import all_or_nothing
+from rowlock.store.query import Conversation, Query, alone, plain_array
 from rowlock.store.scan import WINDOW, Looks, Seen, moment, seen_whole
 
 _NO_RIGHT: Final = "42501"
@@ -23,23 +24,25 @@ def page(asked: Filter, *, limit: int, before: UUID | None) -> Conversation[Page
     try:
         return (yield from scan.page(asked, limit=limit, before=before))
     except Exception as error:
-        if not _is_refusal(error) or asked.args is not None or asked.error is not None:
+        if not is_refusal(error) or asked.args is not None or asked.error is not None:
             raise
     return (yield from scan.page(asked, limit=limit, before=before, looks=_OUTLINES))
 
 
-def show(job_id: UUID) -> Conversation[list[JobRecord]]:
-    """One job as it is now, live or ended; none if it is neither."""
+def show(job_id: UUID, *, inside: bool = False) -> Conversation[list[JobRecord]]:
+    """One job as it is now, live or ended; none if it is neither. `inside` a transaction, that goes on if refused."""
+    look = alone(jobs.show(str(job_id)))
     try:
-        return (yield jobs.show(str(job_id)))
+        return (yield from (all_or_nothing(look, inside=True) if inside else look))
     except Exception as error:
-        if not _is_refusal(error):
+        if not is_refusal(error):
             raise
     found = yield from scan.page(Filter(ids=[job_id]), limit=1, before=None, looks=_OUTLINES)
     return list(found.records)
 
 
-def _is_refusal(error: Exception) -> bool:
+def is_refusal(error: Exception) -> bool:
+    """Whether PostgreSQL said that this role has not the right to it."""
     return getattr(error, "sqlstate", None) == _NO_RIGHT
 
 

@@ -1,0 +1,72 @@
+"""`rowlock explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import click
+
+from rowlock.cli import words
+from rowlock.cli.opened import opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, print_json
+from rowlock.model.explanation import Explanation
+
+
+@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
+@click.argument("job_id", metavar="JOB", type=click.UUID)
+@json_option
+@app_options(required=False)
+@debug_option
+def explain(choice: Choice, *, job_id: UUID, as_json: bool) -> None:
+    """Say why a job is not running, or what became of it.
+
+    One sentence, the facts behind it, and what to do. With --app, its arguments are also held against that code.
+    """
+    with opened(choice) as app:
+        found = app.explain(job_id)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _show(found)
+    if found.state is None:
+        raise click.exceptions.Exit(NOTHING_MATCHED)
+
+
+def _show(found: Explanation) -> None:
+    click.echo(words.line(found.says))
+    facts = dict(_facts(found))
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        click.echo(f"  {name:{width}}  {words.line(value)}")
+    for sentence in found.also:
+        click.echo(f"also: {words.line(sentence)}")
+    for part, why in found.unknown.items():
+        click.echo(f"not known: {words.line(part)} ({words.line(why)})")
+    if found.do is not None:
+        click.echo(f"do: {words.line(found.do)}")
+
+
+def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
+    """What there is to say; nothing is said of what is not so."""
+    for name, value in found.facts.items():
+        if value is not None and value not in ("", [], ()):
+            yield name.replace("_", " "), _said(value, found.at)
+
+
+def _said(value: object, now: datetime) -> str:
+    match value:
+        case datetime():
+            return f"{words.instant(value)} ({words.age(value, now)})"
+        case timedelta():
+            return f"-{words.span(value)}" if value < timedelta(0) else words.span(value)
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case list() | tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)

@@ -1,0 +1,100 @@
+"""Explain: why a job is not running, or what became of it.
+
+`store/explain` learns what bears on the job; the causes here, in the order in which they matter, put it into words.
+The first that holds is the answer, the others stand in `also`: at three in the morning there are often two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+from rowlock.explain.ended import how_it_ended
+from rowlock.explain.missing import why_it_is_not_there
+from rowlock.explain.pending import why_it_is_not_running
+from rowlock.explain.phrases import instant_of
+from rowlock.explain.running import how_it_runs
+from rowlock.model.explanation import Cause, Explanation
+from rowlock.model.handler import Handler
+from rowlock.model.record import JobRecord
+from rowlock.model.situation import Situation
+from rowlock.model.spec import Keep
+from rowlock.store import explain as store
+from rowlock.store.query import Conversation
+
+Known = Callable[[str], Handler | None]
+"""The code that this process has for a task, if it has any."""
+
+
+def explaining(
+    job_id: UUID, *, known: Known, keep: Keep, uncommitted: bool = False
+) -> Callable[[bool], Conversation[Explanation]]:
+    """What to say to explain a job. `uncommitted`: whoever enqueued it has not committed yet, as far as we know."""
+
+    def begin(_resend: bool) -> Conversation[Explanation]:  # noqa: FBT001  as converse calls it
+        situation = yield from store.look(job_id)
+        return explained(situation, known=known, keep=keep, uncommitted=uncommitted)
+
+    return begin
+
+
+def explained(situation: Situation, *, known: Known, keep: Keep, uncommitted: bool = False) -> Explanation:
+    """The answer to what was found."""
+    record = situation.record
+    if record is None:
+        causes = [why_it_is_not_there(situation, keep, uncommitted=uncommitted)]
+    else:
+        causes = list(_causes(situation, record, known(record.task)))
+    cause, *others = causes
+    return Explanation(
+        job=situation.job,
+        state=None if record is None else record.state,
+        code=cause.code,
+        says=cause.says,
+        do=cause.do,
+        facts={**cause.facts, **({} if record is None else dict(_common(record)))},
+        also=(*(other.says for other in others), *_asides(situation)),
+        unknown=situation.unknown,
+        at=situation.at,
+    )
+
+
+def _causes(situation: Situation, record: JobRecord, handler: Handler | None) -> Iterator[Cause]:
+    match record.state:
+        case "running":
+            yield from how_it_runs(situation, record)
+        case "ready" | "waiting":
+            yield from why_it_is_not_running(situation, record, handler)
+        case _:
+            yield how_it_ended(situation, record)
+
+
+def _common(record: JobRecord) -> Iterator[tuple[str, Any]]:
+    """What every answer says of a job."""
+    yield "task", record.task
+    yield "queue", record.queue
+    if record.key is not None:
+        yield "key", record.key
+    yield from _origin(record).items()
+
+
+def _origin(record: JobRecord) -> dict[str, str]:
+    """The schedule that made it, and the slot that it is the job of."""
+    tagged = dict(tag.split(":", 1) for tag in record.tags if tag.startswith(("schedule:", "slot:")))
+    return tagged if "schedule" in tagged else {}
+
+
+def _asides(situation: Situation) -> Iterator[str]:
+    """What is no cause, and worth knowing."""
+    record, holder = situation.record, situation.holder
+    if record is None:
+        return
+    if origin := _origin(record):
+        slot = f" for its slot {origin['slot']}" if "slot" in origin else ""
+        yield f"Schedule {origin['schedule']!r} made it{slot}."
+    if holder is not None and holder.job != record.id:
+        yield f"Its key {record.key!r} belongs to job {holder.job} now, so a retry would pass it over."
+    elif holder is not None and record.ended:
+        until = "" if holder.until is None else f" until {instant_of(holder.until, situation.at)}"
+        yield f"It still has its key {record.key!r}{until}."

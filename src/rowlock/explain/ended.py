@@ -1,0 +1,83 @@
+"""A job that has ended: as what, when and why."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rowlock.explain.phrases import because, command, instant_of, last_error
+from rowlock.model.explanation import Cause
+from rowlock.model.record import JobRecord
+from rowlock.model.situation import Situation
+from rowlock.model.words import count, span
+
+_FAILED: Final = {
+    "exhausted": "all its attempts are spent",
+    "refused": "its retry policy does not want this error retried",
+    "result": "what its handler returned cannot be stored",
+}
+
+
+def how_it_ended(situation: Situation, record: JobRecord) -> Cause:
+    """One cause for each way to end."""
+    match record.state:
+        case "succeeded":
+            return _succeeded(situation, record)
+        case "failed":
+            return _failed(situation, record)
+        case "cancelled":
+            return _cancelled(situation, record)
+        case _:
+            says = f"It was skipped at {_ended(situation, record)}{because(record.reason)}."
+            return Cause("skipped", says, facts=_facts(record))
+
+
+def _succeeded(situation: Situation, record: JobRecord) -> Cause:
+    took = record.ended_at - record.started_at if record.ended_at and record.started_at else None
+    lasted = "" if took is None else f", after it had run for {span(took)}"
+    says = f"It succeeded at {_ended(situation, record)}{lasted}."
+    return Cause("succeeded", says, facts=_facts(record) | {"took": took, "failures": record.failures})
+
+
+def _failed(situation: Situation, record: JobRecord) -> Cause:
+    facts = _facts(record) | {"reason": record.reason, "failures": record.failures, "attempts": record.attempts}
+    if record.errors:
+        facts |= {"error": record.errors[-1].type, "message": record.errors[-1].message}
+    again = command("jobs", "retry", record.id)
+    if record.reason == "poison":
+        says = (
+            f"It failed as poison at {_ended(situation, record)}: "
+            f"{count(record.crashes, 'worker')} died while they ran it."
+        )
+        do = f"find out what it does to its process (memory?), mend it, then {again}"
+        return Cause("failed", says, do, facts | {"crashes": record.crashes})
+    why = _FAILED.get(record.reason or "", record.reason or "no reason given")
+    says = (
+        f"It failed for good at {_ended(situation, record)}, in attempt {record.failures} of {record.attempts}, "
+        f"because {why}{last_error(record)}."
+    )
+    return Cause("failed", says, f"mend what raised it, then {again}", facts)
+
+
+def _cancelled(situation: Situation, record: JobRecord) -> Cause:
+    facts = _facts(record) | {"reason": record.reason}
+    ended = _ended(situation, record)
+    if record.reason == "expired":
+        says = f"It was cancelled at {ended}: it expired before a worker had started it."
+        return Cause("cancelled", says, "if it was worth running, enqueue it again with a longer expires=", facts)
+    if record.reason != "asked":
+        return Cause("cancelled", f"Its handler cancelled it at {ended}{because(record.reason)}.", facts=facts)
+    again = f"{command('jobs', 'retry', record.id)}, if that was a mistake"
+    asked = situation.event("cancelled") or situation.event("replaced")
+    if asked is None:
+        return Cause("cancelled", f"It was cancelled at {ended}, because somebody asked for it.", again, facts)
+    why = asked.details.get("why")
+    says = f"It was cancelled at {ended} by {asked.actor}{because(why)}."
+    return Cause("cancelled", says, again, facts | {"by": asked.actor, "why": why})
+
+
+def _ended(situation: Situation, record: JobRecord) -> str:
+    return "" if record.ended_at is None else instant_of(record.ended_at, situation.at)
+
+
+def _facts(record: JobRecord) -> dict[str, Any]:
+    return {"ended_at": record.ended_at}

@@ -1,0 +1,79 @@
+"""A job that is neither live nor in history: what its id, and its events, still tell."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from rowlock.explain.phrases import because, command, instant_of
+from rowlock.model.explanation import Cause
+from rowlock.model.situation import Situation
+from rowlock.model.spec import Keep
+from rowlock.model.words import span
+
+_OURS: Final = 7  # the version of our ids, which begin with the time they were made
+# Ids are made by clients' clocks.
+_SKEW: Final = timedelta(minutes=5)
+
+
+def why_it_is_not_there(situation: Situation, keep: Keep, *, uncommitted: bool) -> Cause:
+    """Deleted, not committed, expired from history, or never there."""
+    if uncommitted:
+        return Cause(
+            "uncommitted",
+            "It cannot be seen from outside: the transaction that enqueued it is still open, or was rolled back.",
+            "commit that transaction",
+        )
+    deleted = situation.event("deleted")
+    if deleted is not None:
+        when, why = instant_of(deleted.at, situation.at), deleted.details.get("why")
+        facts = {"deleted_at": deleted.at, "deleted_by": deleted.actor, "why": why}
+        return Cause("deleted", f"It was deleted by {deleted.actor} at {when}{because(why)}.", facts=facts)
+    made_at = _made_at(situation.job)
+    if made_at is None:
+        return Cause(
+            "missing",
+            "There never was such a job: this id is not one of Rowlock's, which are UUIDs of version 7.",
+            f"find it by something else: {command('jobs', 'list', '--help')}",
+        )
+    return _expired_or_never(situation, keep, made_at)
+
+
+def _expired_or_never(situation: Situation, keep: Keep, made_at: datetime) -> Cause:
+    spans = [keep.succeeded, keep.failed, keep.cancelled, *(situation.keeps or ())]
+    old = situation.at - made_at
+    facts = {
+        "made_at": made_at,
+        "kept_if_succeeded": keep.succeeded,
+        "kept_if_failed": keep.failed,
+        "kept_if_cancelled": keep.cancelled,
+    }
+    made = f"its id was made at {instant_of(made_at, situation.at)}"
+    kept = (
+        f"history keeps succeeded jobs for {span(keep.succeeded)}, failed ones for {span(keep.failed)} "
+        f"and cancelled ones for {span(keep.cancelled)}"
+    )
+    if situation.events:
+        latest = situation.events[0]
+        last = f"the last that was heard of it is that it was {latest.kind} at {instant_of(latest.at, situation.at)}"
+        return Cause("missing", f"It has left history: {last}, and {kept}.", facts=facts)
+    if old < -_SKEW:
+        guess = "which is yet to come: no job of this database has it"
+    elif old <= min(spans):
+        guess = "too late to have left history: it was never committed, or its task keeps no history"
+    elif old <= max(spans):
+        guess = "so it has left history, or was never committed"
+    else:
+        guess = "so long ago that it has left history, if it ever was there"
+    return Cause("missing", f"There is no such job: {made}, {guess}; {kept}.", facts=facts)
+
+
+def _made_at(job: UUID) -> datetime | None:
+    """When an id of ours was made; none for an id that is not ours."""
+    if job.version != _OURS:
+        return None
+    try:
+        return datetime.fromtimestamp((job.int >> 80) / 1000, UTC)
+    except (OverflowError, ValueError):  # 48 bits of milliseconds go on to the year 10889
+        return None

@@ -1,0 +1,265 @@
+"""A job that is ready or waits: what keeps it from running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic_core import to_json
+
+from rowlock.errors import InvalidArguments, TaskError
+from rowlock.explain.phrases import because, command, instant_of, last_error, listed
+from rowlock.model.explanation import Cause
+from rowlock.model.handler import Handler
+from rowlock.model.pause import Pause
+from rowlock.model.record import JobRecord
+from rowlock.model.situation import Candidate, Situation
+from rowlock.model.stats import Count
+from rowlock.model.words import count
+from rowlock.worker.run import ALONE_FROM
+
+# Who pauses a task that keeps failing.
+_BREAKER = "breaker"
+# How much of a task's name another must share to be taken for it: `sned` and `send` do, `sned` and `snooze` do not.
+_SIMILAR = 0.7
+
+
+def why_it_is_not_running(situation: Situation, record: JobRecord, handler: Handler | None) -> Iterator[Cause]:
+    """All that keeps it from running, the weightiest first."""
+    found = list(_obstacles(situation, record, handler))
+    if found:
+        yield from found
+    elif situation.workers is not None:
+        yield _turn(situation, record)
+    else:
+        yield Cause("turn", "It is due; who could run it is not known.")
+
+
+def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None) -> Iterator[Cause]:
+    misfit = None if handler is None else _misfit(record, handler)
+    if record.expires_at is not None and record.expires_at <= situation.at:
+        yield _expired(situation, record)
+    if record.state == "waiting":
+        yield _waiting(situation, record, fits=handler is not None and misfit is None)
+    elif record.run_at > situation.at:
+        yield _not_due(situation, record)
+    yield from _pauses(situation, record)
+    if situation.workers is not None:
+        yield from _workers(situation, record)
+    if misfit is not None and record.waits_for != "code":
+        yield _no_longer_fits(record, f"the code of this process: {misfit}")
+    if record.state == "ready" and record.run_at <= situation.at and record.crashes >= ALONE_FROM:
+        yield _alone(record)
+
+
+# Its own doing
+
+
+def _expired(situation: Situation, record: JobRecord) -> Cause:
+    when = "" if record.expires_at is None else f" at {instant_of(record.expires_at, situation.at)}"
+    return Cause(
+        "expired",
+        f"It expired{when}: it will not run, but end as cancelled as soon as a worker looks.",
+        "if it is still wanted, enqueue it again with a longer expires=",
+        {"expires_at": record.expires_at},
+    )
+
+
+def _not_due(situation: Situation, record: JobRecord) -> Cause:
+    when = instant_of(record.run_at, situation.at)
+    facts: dict[str, Any] = {"run_at": record.run_at}
+    now = f"{command('jobs', 'run-next', record.id)} runs it now"
+    if record.claims == 0:
+        return Cause("delayed", f"It is not due until {when}.", now, facts)
+    if _has_failed(record):
+        spent = f"attempt {record.failures} of {record.attempts} failed"
+        facts |= {"failures": record.failures, "attempts": record.attempts}
+        if record.errors:
+            facts |= {"error": record.errors[-1].type, "message": record.errors[-1].message}
+        return Cause("retrying", f"It is retried at {when}, after {spent}{last_error(record)}.", now, facts)
+    facts |= {"claims": record.claims, "crashes": record.crashes}
+    if record.crashes >= ALONE_FROM:
+        says = f"It is put off until {when}: it must run alone, and its last worker always had something else to do."
+        return Cause("snoozed", says, "start a worker that has nothing else to do", facts)
+    return Cause("snoozed", f"Its handler snoozed it until {when}; no attempt is spent.", now, facts)
+
+
+def _has_failed(record: JobRecord) -> bool:
+    """Whether its last attempt has failed; who may not read the errors can only go by their number."""
+    if record.args is None:
+        return record.failures > 0
+    return bool(record.errors) and record.errors[-1].attempt == record.claims
+
+
+def _alone(record: JobRecord) -> Cause:
+    return Cause(
+        "alone",
+        f"{count(record.crashes, 'worker')} died while they ran it, so it waits for a worker that can run it alone.",
+        f"find out what it does to its process: {command('jobs', 'show', record.id)}",
+        {"crashes": record.crashes},
+    )
+
+
+# What it waits for
+
+
+def _waiting(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
+    match record.waits_for:
+        case "pause":
+            return _set_aside(situation, record)
+        case "code":
+            return _lacks_code(situation, record, fits=fits)
+        case "parents":
+            return Cause("parents", f"It waits for the jobs that it comes after{because(record.reason)}.")
+        case "signal":
+            return Cause("signal", f"It waits for a signal{because(record.reason)}.")
+        case _:
+            return Cause("limit", f"It waits for a place within a limit{because(record.reason)}.")
+
+
+def _set_aside(situation: Situation, record: JobRecord) -> Cause:
+    pause = situation.pause_of(task=record.task)
+    if pause is not None:
+        return _paused(situation, pause)
+    says = f"It waits for the end of a pause of task {record.task!r}, which is over"
+    if situation.alive:
+        return Cause("pause_over", f"{says}: a live worker is about to release it.")
+    do = f"start one: {command('worker', '--queues', record.queue)}"
+    return Cause("pause_over", f"{says}; but no worker lives that could release it.", do)
+
+
+def _lacks_code(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
+    able = [one.name for one in situation.listeners if one.knows]
+    if (record.reason or "").startswith("unknown task"):
+        if able:
+            says = (
+                f"It waited for the code of task {record.task!r}, which {listed(able)} has now: it is about to start."
+            )
+            return Cause("code_is_there", says, facts={"workers": able})
+        return _unknown_task(situation, record, f"It waits for the code of task {record.task!r}")
+    # The reason names the task; the sentence does, too.
+    said = (record.reason or "").partition(": ")[2] or record.reason or "no worker said why"
+    cause = _no_longer_fits(record, f"task {record.task!r}: {said}")
+    if fits:
+        return Cause(cause.code, cause.says, "they fit the code of this process: deploy it to the workers", cause.facts)
+    return cause
+
+
+def _no_longer_fits(record: JobRecord, what: str) -> Cause:
+    do = f"deploy code that takes them, say with a default for what is new, or {command('jobs', 'cancel', record.id)}"
+    return Cause("misfit", f"Its arguments no longer fit {what.rstrip('.')}.", do, {"reason": record.reason})
+
+
+def _misfit(record: JobRecord, handler: Handler) -> str | None:
+    """Why the arguments do not fit the task as this process knows it; None if they do, or may not be read."""
+    if record.args is None:
+        return None
+    try:
+        handler.arguments.decode(to_json(record.args).decode())
+    except InvalidArguments as error:
+        return str(error)
+    except TaskError:  # its annotations cannot be resolved: no worker could start with it either
+        return None
+    return None
+
+
+# Pauses
+
+
+def _pauses(situation: Situation, record: JobRecord) -> Iterator[Cause]:
+    if (pause := situation.pause_of(queue=record.queue)) is not None:
+        yield _paused(situation, pause)
+    if record.waits_for != "pause" and (pause := situation.pause_of(task=record.task)) is not None:
+        yield _paused(situation, pause)
+
+
+def _paused(situation: Situation, pause: Pause) -> Cause:
+    kind, name = ("queue", pause.queue) if pause.queue is not None else ("task", pause.task)
+    until = "until somebody resumes it" if pause.until is None else f"until {instant_of(pause.until, situation.at)}"
+    since = f"since {instant_of(pause.at, situation.at)}, {until}"
+    do = command(f"{kind}s", "resume", name or "")
+    facts = {"paused_by": pause.by, "since": pause.at, "until": pause.until, "why": pause.why}
+    if pause.by == _BREAKER:
+        says = f"The breaker of task {name!r} has paused it {since}{because(pause.why)}."
+        return Cause("task_paused", says, f"mend what fails, then {do}, or wait", facts)
+    says = f"{kind.capitalize()} {name!r} is paused by {pause.by} {since}{because(pause.why)}."
+    return Cause("queue_paused" if kind == "queue" else "task_paused", says, do, facts)
+
+
+# Those who could run it
+
+
+def _workers(situation: Situation, record: JobRecord) -> Iterator[Cause]:
+    listeners = situation.listeners
+    if not listeners:
+        yield _nobody_listens(situation, record)
+        return
+    if record.waits_for != "code" and not any(one.knows for one in listeners):
+        workers = f"{count(len(listeners), 'live worker listens', 'live workers listen')} on queue {record.queue!r}"
+        yield _unknown_task(situation, record, f"{workers}, but none of them knows task {record.task!r}")
+    if all(one.stopping for one in listeners):
+        says = f"Every worker that listens on queue {record.queue!r} is stopping: {_names(listeners)}."
+        facts = {"workers": [one.name for one in listeners]}
+        yield Cause("stopping", says, f"start another: {command('worker', '--queues', record.queue)}", facts)
+
+
+def _nobody_listens(situation: Situation, record: JobRecord) -> Cause:
+    queues = sorted({queue for one in situation.alive for queue in one.queues})
+    others = f"; those that live listen on {listed(queues)}" if queues else ", nor does any worker live at all"
+    says = f"No live worker listens on queue {record.queue!r}{others}."
+    do = f"start one: {command('worker', '--queues', record.queue)}"
+    return Cause("no_worker", says, do, {"listened_to": queues, "live_workers": len(situation.alive)})
+
+
+def _unknown_task(situation: Situation, record: JobRecord, says: str) -> Cause:
+    similar = get_close_matches(record.task, situation.tasks or (), n=3, cutoff=_SIMILAR)
+    elsewhere = [one for one in situation.alive if one.knows and not one.listens]
+    facts = {
+        "workers": [one.name for one in situation.listeners],
+        "versions": sorted({one.version for one in situation.listeners}),
+        "similar_tasks": similar,
+        "known_on": sorted({queue for one in elsewhere for queue in one.queues}),
+    }
+    do = "deploy the code that has it"
+    if similar:
+        says += f"; what is known there and reads like it is {listed(similar)}"
+        do += ", with the old name in aliases= if it was renamed"
+    if elsewhere:
+        says += f"; {_names(elsewhere)} knows it, on queue {listed(facts['known_on'])}"
+        do = f"{command('jobs', 'move', record.id, '--to', facts['known_on'][0])}, or {do}"
+    return Cause("unknown_task", f"{says}.", do, facts)
+
+
+def _turn(situation: Situation, record: JobRecord) -> Cause:
+    """Nothing is in its way but others."""
+    able = [one for one in situation.listeners if one.knows and not one.stopping]
+    slots, free = sum(one.slots for one in able), sum(one.free for one in able)
+    before = situation.ahead
+    there = f"there {_are(len(able))} {count(len(able), 'worker')} with {count(slots, 'slot')}"
+    facts = {"ahead": None if before is None else before.value, "workers": len(able), "slots": slots, "free": free}
+    if before is not None and before.more:
+        facts["and_more"] = True
+    if before == Count(0) and free:
+        says = f"It is due and next on queue {record.queue!r}, for which {there}, {free:,} free."
+        do = f"nothing: it should start within a second; if it does not, run {command('doctor')}"
+        return Cause("next", says, do, facts)
+    says = (
+        f"It waits its turn: {_before(before)} before it on queue {record.queue!r}, "
+        f"for which {there}, {f'{free:,}' if free else 'none'} free."
+    )
+    return Cause("turn", says, f"start more workers, or {command('jobs', 'run-next', record.id)}", facts)
+
+
+def _before(jobs: Count | None) -> str:
+    if jobs is None:
+        return "nobody knows how many jobs are"
+    return f"over {jobs.value:,} jobs are" if jobs.more else f"{count(jobs.value, 'job')} {_are(jobs.value)}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _names(workers: list[Candidate]) -> str:
+    return listed(one.name for one in workers)

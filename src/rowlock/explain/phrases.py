@@ -1,0 +1,52 @@
+"""Turns of phrase that several answers use."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from rowlock.model.record import JobError, JobRecord
+from rowlock.model.words import age, instant
+
+_MOST_NAMED: Final = 5
+_LONGEST_ERROR: Final = 200
+
+
+def instant_of(moment: datetime, now: datetime) -> str:
+    """An instant, and how far away it is."""
+    return f"{instant(moment)} ({age(moment, now)})"
+
+
+def listed(names: Iterable[str], *, most: int = _MOST_NAMED) -> str:
+    """Some names, and how many more there are."""
+    several = list(dict.fromkeys(names))
+    more = f" and {len(several) - most:,} more" if len(several) > most else ""
+    return ", ".join(several[:most]) + more
+
+
+def because(why: str | None) -> str:
+    """The end of a sentence that says why, if somebody said it."""
+    return f": {why}" if why else ""
+
+
+def command(*words: str | UUID) -> str:
+    """A command as it can be typed, whatever the names in it."""
+    return f"`rowlock {shlex.join(map(str, words))}`"
+
+
+def error_of(error: JobError) -> str:
+    """An error in a line: its type, and the first line of its message."""
+    said = error.message.strip().partition("\n")[0]
+    if len(said) > _LONGEST_ERROR:
+        said = f"{said[:_LONGEST_ERROR]}…"
+    return f"{error.type}: {said}" if said else error.type
+
+
+def last_error(record: JobRecord) -> str:
+    """The end of a sentence with the last error, as far as this role may read it."""
+    if record.args is None:
+        return " (its errors are not this role's to read)"
+    return f": {error_of(record.errors[-1])}" if record.errors else ""

@@ -1,0 +1,77 @@
+"""A job that runs: where, since when, and whether that will come to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rowlock.explain.phrases import because, command, instant_of
+from rowlock.model.explanation import Cause
+from rowlock.model.record import JobRecord
+from rowlock.model.situation import Candidate, Situation
+from rowlock.model.words import span
+from rowlock.worker.run import ALONE_FROM
+
+
+def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:
+    """Lost with its worker, about to be cancelled, or running well."""
+    holder = next((one for one in situation.workers or () if one.id == record.worker), None)
+    lost = situation.workers is not None and (holder is None or not holder.is_alive)
+    if lost:
+        yield _lost(situation, record, holder)
+    if record.cancel_at is not None:
+        yield _cancelling(situation, record, holder)
+    if not lost:
+        yield _running(situation, record, holder)
+    if record.crashes >= ALONE_FROM:
+        yield Cause("alone", f"It runs alone, because {record.crashes} workers died while they ran it.")
+    if holder is not None and holder.held > holder.slots:
+        yield Cause(
+            "turn", f"Worker {holder.name} has claimed more jobs than its {holder.slots:,} slots: it may wait for one."
+        )
+
+
+def _lost(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
+    facts = _facts(record, holder)
+    if holder is None:
+        held = f"It is held by worker {record.worker}, which is not on the books any more"
+    else:
+        held = f"Worker {holder.name} had it, but its lease ran out {span(holder.lease_left)} ago"
+    if situation.alive:
+        return Cause("lease_lost", f"{held}: a live worker is about to rescue it.", facts=facts)
+    do = f"start one: {command('worker', '--queues', record.queue)}"
+    return Cause("lease_lost", f"{held}, and no worker lives that could rescue it.", do, facts)
+
+
+def _cancelling(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
+    asked = situation.event("cancelled") or situation.event("replaced")
+    who, why = (asked.actor, asked.details.get("why")) if asked is not None else ("somebody", None)
+    when = "" if record.cancel_at is None else f" at {instant_of(record.cancel_at, situation.at)}"
+    says = f"It will end as cancelled, as {who} asked{when}{because(why)}; but its handler has not ended yet."
+    do = "wait, or end that worker; a sync handler must look for itself: current_job().check()"
+    return Cause("cancelling", says, do, _facts(record, holder) | {"by": who, "why": why, "asked_at": record.cancel_at})
+
+
+def _running(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
+    where = f"worker {record.worker}" if holder is None else holder.name
+    since = "" if record.started_at is None else f" since {instant_of(record.started_at, situation.at)}"
+    says = f"It is running: {where} has had it{since}, attempt {record.failures + 1} of {record.attempts}"
+    facts = _facts(record, holder)
+    if (progress := record.progress) is not None:
+        note = "" if progress.note is None else f" ({progress.note})"
+        says += f", {progress.share:.0%} done{note}"
+        facts |= {"share": progress.share, "note": progress.note}
+    return Cause("running", f"{says}.", facts=facts)
+
+
+def _facts(record: JobRecord, holder: Candidate | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {"worker": record.worker, "started_at": record.started_at, "crashes": record.crashes}
+    if holder is not None:
+        facts |= {
+            "host": holder.host,
+            "pid": holder.pid,
+            "version": holder.version,
+            "lease_left": holder.lease_left,
+            "stuck": holder.stuck,
+        }
+    return facts

@@ -1,0 +1,96 @@
+"""Why a job is not running, or what became of it: one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from rowlock.model.record import State
+
+Code = Literal[
+    "missing",
+    "deleted",
+    "uncommitted",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "skipped",
+    "running",
+    "cancelling",
+    "lease_lost",
+    "expired",
+    "delayed",
+    "retrying",
+    "snoozed",
+    "queue_paused",
+    "task_paused",
+    "pause_over",
+    "no_worker",
+    "unknown_task",
+    "misfit",
+    "code_is_there",
+    "parents",
+    "signal",
+    "limit",
+    "stopping",
+    "alone",
+    "turn",
+    "next",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is so, in a sentence, with the facts behind it and what to do about it."""
+
+    code: Code
+    says: str
+    do: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a job is not running, or what became of it, when somebody asked: what `job.explain()` answers.
+
+    `says` is one sentence and `code` its one word for programs; `facts` are the figures and names behind it, `do` is
+    what to do, None where there is nothing to be done. `also` are sentences on what else is so: to mend only the first
+    cause would not be enough. `state` is None when there is no such job. `unknown` names what this role may not see, or
+    what took too long, and why.
+    """
+
+    job: UUID
+    state: State | None
+    code: Code
+    says: str
+    do: str | None
+    facts: Mapping[str, Any]
+    also: tuple[str, ...]
+    unknown: Mapping[str, str]
+    at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it: ids and moments are strings, lengths of time are seconds."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    def __str__(self) -> str:
+        return self.says if self.do is None else f"{self.says} To do: {self.do}."
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case Mapping():
+            return {name: _plain(one) for name, one in value.items()}
+        case _:
+            return value

@@ -1,0 +1,100 @@
+"""What there is to know about one job and those who could run it, at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from rowlock.model.answer import Event
+from rowlock.model.pause import Pause
+from rowlock.model.record import JobRecord
+from rowlock.model.stats import Count
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A worker on the books, as one job sees it. `held` is counted up to one more than its slots."""
+
+    id: UUID
+    host: str
+    pid: int
+    slots: int
+    held: int
+    lease_left: timedelta
+    listens: bool  # on the job's queue
+    knows: bool  # the job's task
+    queues: tuple[str, ...]
+    version: str
+    stopping: bool
+    stuck: int
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.host}:{self.pid}"
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its lease is fresh."""
+        return self.lease_left > timedelta(0)
+
+    @property
+    def free(self) -> int:
+        """How many of its slots are free."""
+        return max(self.slots - self.held, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has a key, and until when at least, if it has a period."""
+
+    job: UUID
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A job, None if there is none, and all that bears on it.
+
+    What could not be learned is None, and `unknown` says why. What has no bearing on such a job was not asked for.
+    """
+
+    at: datetime
+    job: UUID
+    record: JobRecord | None
+    events: Sequence[Event] | None = ()  # of this job, newest first
+    pauses: Sequence[Pause] | None = ()
+    workers: Sequence[Candidate] | None = ()
+    tasks: Sequence[str] | None = ()  # that those who listen on its queue know, if none of them knows its own
+    ahead: Count | None = None  # due jobs of its queue that come before it
+    holder: Holder | None = None
+    keeps: Sequence[timedelta] | None = ()  # for how long operators let queues keep ended jobs
+    unknown: Mapping[str, str]
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the job runs and its worker is not on the books."""
+        record = self.record
+        if record is None or record.state != "running" or self.workers is None:
+            return False
+        return record.worker not in {one.id for one in self.workers}
+
+    @property
+    def alive(self) -> list[Candidate]:
+        """The workers that live."""
+        return [one for one in self.workers or () if one.is_alive]
+
+    @property
+    def listeners(self) -> list[Candidate]:
+        """The live workers on the job's queue."""
+        return [one for one in self.alive if one.listens]
+
+    def pause_of(self, *, queue: str | None = None, task: str | None = None) -> Pause | None:
+        """The pause of a queue, or of a task, that holds."""
+        return next((one for one in self.pauses or () if (one.queue, one.task) == (queue, task)), None)
+
+    def event(self, kind: str) -> Event | None:
+        """The last event of this kind."""
+        return next((one for one in self.events or () if one.kind == kind), None)

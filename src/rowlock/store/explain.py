@@ -1,0 +1,120 @@
+"""Statements behind `explain`: a job, and what bears on it. Each is bounded, however many jobs there are."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from rowlock.model.record import JobRecord
+from rowlock.model.situation import Candidate, Holder, Situation
+from rowlock.model.stats import Count
+from rowlock.store import gauges, outline, pauses, queues, schema, stats
+from rowlock.store.intervals import instant
+from rowlock.store.query import Conversation, Query, Row, first
+from rowlock.store.survey import TIMEOUT, ask
+
+# What is counted, and how many names and events are looked at.
+MOST_AHEAD: Final = 10_000
+_MOST_TASKS: Final = 1_000
+_MOST_EVENTS: Final = 100
+# The statements see one moment each. A running job whose worker is not on the books has mostly ended in between.
+_LOOKS: Final = 3
+
+
+def candidates(*, queue: str, task: str) -> Query[Candidate]:
+    """The workers on the books, as a job of this queue and task sees them."""
+    return Query("worker_match", {"queue": queue, "task": task}, _candidate)
+
+
+def tasks(queue: str) -> Query[str]:
+    """The tasks that live workers on a queue know."""
+    return Query("task_gather", {"queue": queue, "most": str(_MOST_TASKS)}, first)
+
+
+def ahead(record: JobRecord) -> Query[Count]:
+    """How many due jobs of its queue come before a job."""
+    return Query(
+        "lane_ahead",
+        {
+            "queue": record.queue,
+            "priority": str(record.priority),
+            "run_at": instant(record.run_at),
+            "id": str(record.id),
+            "most": str(MOST_AHEAD + 1),
+        },
+        lambda row: Count(min(row[0], MOST_AHEAD), more=row[0] > MOST_AHEAD),
+    )
+
+
+def holder(key: str) -> Query[Holder]:
+    """Whose a key is."""
+    return Query("key_look", {"key": key}, _holder)
+
+
+def look(job_id: UUID) -> Conversation[Situation]:
+    """Learn what bears on a job; the transaction that this is in writes nothing, and waits for nothing for long."""
+    yield gauges.begin(TIMEOUT)
+    looks = 0
+    while True:
+        looks += 1
+        [at] = yield schema.now()
+        found = yield from outline.show(job_id, inside=True)
+        situation = yield from _around(at, job_id, found[0] if found else None)
+        if not situation.is_odd or looks == _LOOKS or (yield from outline.show(job_id, inside=True)) == found:
+            return situation
+
+
+def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversation[Situation]:
+    """What bears on a job in this state."""
+    unknown: dict[str, str] = {}
+    known: dict[str, Any] = {}
+    known["events"] = yield from ask("events", stats.events(job=str(job_id), limit=_MOST_EVENTS), unknown)
+    if record is None:
+        settings = yield from ask("retention", queues.settings(), unknown)
+        known["keeps"] = settings and [keep for one in settings for keep in one[1:] if keep is not None]
+    elif not record.ended:
+        known |= yield from _before_its_end(at, record, unknown)
+    if record is not None and record.key is not None:
+        held = yield from ask("key", holder(record.key), unknown)
+        known["holder"] = held[0] if held else None
+    if record is not None and record.args is None:
+        unknown["arguments, errors"] = "not this role's to read"
+    return Situation(at=at, job=job_id, record=record, unknown=unknown, **known)
+
+
+def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
+    known: dict[str, Any] = {}
+    known["pauses"] = yield from ask("pauses", pauses.listed(), unknown)
+    found = yield from ask("workers", candidates(queue=record.queue, task=record.task), unknown)
+    known["workers"] = found
+    listeners = [one for one in found or () if one.is_alive and one.listens]
+    if listeners and not any(one.knows for one in listeners):
+        known["tasks"] = yield from ask("tasks", tasks(record.queue), unknown)
+    if record.state == "ready" and record.run_at <= at:
+        counted = yield from ask("ahead", ahead(record), unknown)
+        known["ahead"] = counted[0] if counted else None
+    return known
+
+
+def _candidate(row: Row) -> Candidate:
+    worker_id, host, pid, slots, held, lease, listens, knows, listened, version, stopping, stuck = row
+    return Candidate(
+        id=UUID(worker_id),
+        host=host,
+        pid=pid,
+        slots=slots,
+        held=held,
+        lease_left=timedelta(seconds=lease),
+        listens=listens,
+        knows=knows,
+        queues=tuple(listened),
+        version=version,
+        stopping=stopping,
+        stuck=stuck,
+    )
+
+
+def _holder(row: Row) -> Holder:
+    job, until = row
+    return Holder(UUID(job), None if until is None else datetime.fromisoformat(until))
