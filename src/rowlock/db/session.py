@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
-from rowlock.store.query import Conversation, Copy, Query, Said, statement
+from rowlock.store.query import Conversation, Copy, Explained, Query, Said, statement
 
 T = TypeVar("T")
 
@@ -78,6 +78,7 @@ _LOCK_SHARE = 0.9
 _SILENCE_SHARE = 2.0
 _LEAST_SILENCE = 1.0
 _WAIT_INTERVAL = 0.1
+_EXPLAIN = "explain (analyze, buffers, timing off, format json)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +273,14 @@ def run(cursor: Cursor, query: Query[T] | Copy, schema: str) -> list[T]:
     if _is_between_transactions(cursor.connection):
         with cursor.connection.transaction():
             return run(cursor, query, schema)
-    text = statement(query.name, schema)
     if isinstance(query, Copy):
-        with cursor.copy(text) as copy:
+        with cursor.copy(statement(query.name, schema)) as copy:
             for block in query.blocks:
                 copy.write(block)
         return []
+    text = statement(query.name, schema)
+    if isinstance(query, Explained):
+        text = f"{_EXPLAIN} {statement(query.name, schema)}"
     cursor.execute(text, query.params)
     return [query.read(row) for row in cursor.fetchall()] if cursor.description else []
 
@@ -287,12 +290,14 @@ async def arun(cursor: AsyncCursor, query: Query[T] | Copy, schema: str) -> list
     if _is_between_transactions(cursor.connection):
         async with cursor.connection.transaction():
             return await arun(cursor, query, schema)
-    text = statement(query.name, schema)
     if isinstance(query, Copy):
-        async with cursor.copy(text) as copy:
+        async with cursor.copy(statement(query.name, schema)) as copy:
             for block in query.blocks:
                 await copy.write(block)
         return []
+    text = statement(query.name, schema)
+    if isinstance(query, Explained):
+        text = f"{_EXPLAIN} {statement(query.name, schema)}"
     await cursor.execute(text, query.params)
     return [query.read(row) for row in await cursor.fetchall()] if cursor.description else []
 

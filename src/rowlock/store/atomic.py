@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -20,9 +21,31 @@ def all_or_nothing(conversation: Conversation[T], *, inside: bool) -> Conversati
         raise  # nobody listens any more
     except BaseException:
         with suppress(Exception):  # what failed first is what the caller has to know
-            yield from undo
+            yield from _each(undo)
         raise
     yield end
+    return answer
+
+
+def _each(queries: Iterable[Query[None]]) -> Conversation[None]:
+    for query in queries:
+        _ = yield query  # a tuple cannot be sent rows, and `yield from` one ends at its second
+
+
+def undone(conversation: Conversation[T]) -> Conversation[T]:
+    """The same conversation inside a transaction, undone however it ends: only its answer stays."""
+    yield _SET
+    try:
+        answer = yield from conversation
+    except GeneratorExit:
+        raise  # nobody listens any more
+    except BaseException:
+        with suppress(Exception):  # what failed first is what the caller has to know
+            yield _UNDO
+            yield _RELEASE
+        raise
+    yield _UNDO
+    yield _RELEASE
     return answer
 
 

@@ -34,6 +34,11 @@ class Query(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class Explained(Query[T]):
+    """A statement that is run to learn what it costs: PostgreSQL explains it in place of its rows. For psycopg only."""
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """One COPY FROM STDIN, named by its file, and the blocks of text to send; they are made while PostgreSQL reads."""
 

@@ -34,7 +34,7 @@ from rowlock.store.schema import PARTITIONED, Partition
 
 T = TypeVar("T")
 
-_TIMEOUT = timedelta(seconds=2)
+TIMEOUT = timedelta(seconds=2)
 _WINDOW = timedelta(minutes=5)
 # Bounds: what is counted of one thing, what of history, and how many rows of durations are added up, each in 10 µs.
 _MOST_JOBS = 100_000
@@ -64,18 +64,18 @@ class Findings:
 
 def survey() -> Conversation[Stats]:
     """Learn everything that an operator may ask for."""
-    yield gauges.begin(_TIMEOUT)
+    yield gauges.begin(TIMEOUT)
     [at] = yield schema.now()
     found = Findings(at)
-    found.ready = yield from _ask("runnable", gauges.ready(_MOST_JOBS), found.unknown)
-    found.running = yield from _ask("running", gauges.running(_MOST_JOBS), found.unknown)
-    found.waiting = yield from _ask("waiting", gauges.waiting(_MOST_JOBS), found.unknown)
-    found.pauses = yield from _ask("paused", pauses.listed(), found.unknown)
-    found.rates = yield from _ask("rates", minutes.done(_WINDOW), found.unknown)
-    found.durations = yield from _ask("durations", minutes.took(_MOST_MINUTES), found.unknown)
-    found.failed = yield from _ask("failed", gauges.trouble(_MOST_ENDED), found.unknown)
-    found.workers = yield from _ask("workers", stats.workers(), found.unknown)
-    found.rescues = yield from _ask("rescues", gauges.rescues(_MOST_ENDED), found.unknown)
+    found.ready = yield from ask("runnable", gauges.ready(_MOST_JOBS), found.unknown)
+    found.running = yield from ask("running", gauges.running(_MOST_JOBS), found.unknown)
+    found.waiting = yield from ask("waiting", gauges.waiting(_MOST_JOBS), found.unknown)
+    found.pauses = yield from ask("paused", pauses.listed(), found.unknown)
+    found.rates = yield from ask("rates", minutes.done(_WINDOW), found.unknown)
+    found.durations = yield from ask("durations", minutes.took(_MOST_MINUTES), found.unknown)
+    found.failed = yield from ask("failed", gauges.trouble(_MOST_ENDED), found.unknown)
+    found.workers = yield from ask("workers", stats.workers(), found.unknown)
+    found.rescues = yield from ask("rescues", gauges.rescues(_MOST_ENDED), found.unknown)
     database = yield from _database(found)
     return Stats(
         at=at,
@@ -91,7 +91,7 @@ def survey() -> Conversation[Stats]:
 # Asking
 
 
-def _ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
+def ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
     """Ask one thing; what is refused or takes too long is unknown, and leaves the transaction as it was."""
     try:
         return (yield from all_or_nothing(alone(query), inside=True))
@@ -100,21 +100,21 @@ def _ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[li
         # Without a connection, or without our tables, there is nothing to look at.
         if state is None or state.startswith(("08", "57P", "3F", "42P01")):
             raise
-        unknown[part] = f"took longer than {_TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
+        unknown[part] = f"took longer than {TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
         return None
 
 
 def _database(found: Findings) -> Conversation[DatabaseStats]:
     unknown = found.unknown
-    sizes = yield from _ask("sizes", catalogue.sizes(), unknown)
-    vacuum = yield from _ask("vacuum", catalogue.vacuum(), unknown)
-    lock_waits = yield from _ask("lock_waits", catalogue.lock_waits(_MOST_NAMED), unknown)
-    snapshots = yield from _ask("snapshots", catalogue.snapshots(_MOST_NAMED), unknown)
-    parts = yield from _ask("cleanup", schema.partitions(PARTITIONED[0]), unknown)
-    connections = yield from _ask("connections", catalogue.connections(), unknown)
+    sizes = yield from ask("sizes", catalogue.sizes(), unknown)
+    vacuum = yield from ask("vacuum", catalogue.vacuum(), unknown)
+    lock_waits = yield from ask("lock_waits", catalogue.lock_waits(_MOST_NAMED), unknown)
+    snapshots = yield from ask("snapshots", catalogue.snapshots(_MOST_NAMED), unknown)
+    parts = yield from ask("cleanup", schema.partitions(PARTITIONED[0]), unknown)
+    connections = yield from ask("connections", catalogue.connections(), unknown)
     claim = None
     if looked_into := _looked_into(found):
-        claim = yield from _ask("claim", gauges.probe(looked_into, limit=_CLAIM), unknown)
+        claim = yield from ask("claim", gauges.probe(looked_into, limit=_CLAIM), unknown)
     if any(one.kind == "session" and one.state is None for one in snapshots or ()):
         unknown["snapshots"] = "the state and times of other users' sessions; grant pg_monitor to this role to see them"
     return DatabaseStats(

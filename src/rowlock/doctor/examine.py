@@ -1,0 +1,88 @@
+"""A checkup: ask, try out, compare clocks, and judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib.metadata import version
+from typing import NamedTuple
+
+from rowlock.db.database import Database
+from rowlock.doctor.claims import judge_claims, judge_load
+from rowlock.doctor.fleet import judge_fleet
+from rowlock.doctor.schema import judge_schema
+from rowlock.doctor.server import judge_clock, judge_server
+from rowlock.doctor.tables import judge_tables
+from rowlock.doctor.work import judge_work
+from rowlock.errors import InvalidOption
+from rowlock.model.checkup import Checkup, Finding
+from rowlock.store import doctor, schema
+from rowlock.store.doctor_rounds import Facts, Trial, look, try_out
+from rowlock.store.query import alone
+
+TARGET = timedelta(seconds=60)
+_CLOCK_LOOKS = 3
+
+
+class _Clock(NamedTuple):
+    """How far this machine's clock is ahead of the server's, and how unsure that is."""
+
+    ahead: timedelta
+    unsure: timedelta
+
+
+def examine(database: Database, *, target: timedelta, longest: timedelta) -> Checkup:
+    """Look at everything, try out what can be undone, and say what is well and what is not.
+
+    `longest` is for how long the app keeps ended jobs at most.
+    """
+    if target <= timedelta(0):
+        raise InvalidOption(f"target={target!r} must be a timedelta of more than zero; write timedelta(seconds=60)")
+    ours = version("rowlock")
+    facts = database.converse(lambda _resend: look(database.schema, longest=longest))
+    trial = _try_out(database, facts, ours)
+    clock = min((_compare_clocks(database) for _ in range(_CLOCK_LOOKS)), key=lambda one: one.unsure)
+    at = facts.stats.at if facts.stats else database.converse(lambda _resend: alone(schema.now()))[0]
+    return Checkup(at, tuple(_judge(facts, trial, clock, target=target, version=ours)))
+
+
+def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
+    if facts.server is not None and facts.server.recovering:
+        return Trial(unknown=dict.fromkeys(("claim", "job"), "a standby takes no writes"))
+    return database.converse(lambda _resend: try_out(_looked_into(facts), version=ours))
+
+
+def _looked_into(facts: Facts) -> list[str]:
+    """The queues that have jobs which are due, the most first, and those that live workers look into."""
+    if facts.stats is None:
+        return []
+    queues = facts.stats.queues
+    due = {name: queue.runnable.value for name, queue in queues.items() if queue.runnable and not queue.paused}
+    worked = [
+        queue
+        for worker in facts.stats.fleet.workers or ()
+        if worker.lease_left > timedelta(0)
+        for queue in worker.queues
+    ]
+    with_jobs = sorted((name for name, jobs in due.items() if jobs), key=lambda name: -due[name])
+    return list(dict.fromkeys([*with_jobs, *worked]))
+
+
+def _compare_clocks(database: Database) -> _Clock:
+    """Ask for the server's time in between two looks at our own."""
+    before = time.time()
+    [there] = database.converse(lambda _resend: alone(doctor.clock()), atomic=False)
+    after = time.time()
+    return _Clock(timedelta(seconds=(before + after) / 2 - there), timedelta(seconds=max(0.0, after - before) / 2))
+
+
+def _judge(facts: Facts, trial: Trial, clock: _Clock, *, target: timedelta, version: str) -> Iterator[Finding]:
+    yield from judge_server(facts)
+    yield from judge_clock(facts, ahead=clock.ahead, unsure=clock.unsure)
+    yield from judge_schema(facts)
+    yield from judge_tables(facts)
+    yield from judge_claims(facts, trial)
+    yield from judge_work(facts, target=target)
+    yield from judge_fleet(facts, version=version)
+    yield from judge_load(facts, trial)

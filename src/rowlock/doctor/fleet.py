@@ -1,0 +1,118 @@
+"""Are there workers, do they live well, and are they of this version?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from rowlock.doctor.judging import Line, several, why
+from rowlock.model.checkup import Finding, Level
+from rowlock.model.stats import Recent, WorkerStats
+from rowlock.model.words import count, span
+from rowlock.store.doctor_rounds import Facts
+
+_GROUP = "workers"
+# A deployment that kills loses a few; a job that was poison has killed three workers, and ten of them are no accident.
+_RESCUES = 10
+_POISONS_RED = 10
+
+
+def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
+    """Every line about workers."""
+    workers = facts.stats.fleet.workers if facts.stats else None
+    if workers is None:
+        for name in ("live workers", "leases", "versions", "stuck attempts"):
+            yield Line(_GROUP, name).unknown(why(facts, "workers"))
+    else:
+        live = [worker for worker in workers if worker.lease_left > timedelta(0)]
+        yield _alive(facts, live)
+        yield _leases(workers, live)
+        yield _versions(live, version)
+        yield _stuck(live)
+    yield _rescues(facts)
+
+
+def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
+    line = Line(_GROUP, "live workers")
+    if live:
+        slots = sum(worker.slots for worker in live)
+        return line.green(f"{len(live)}", f"with {count(slots, 'slot')} in all", value=len(live))
+    queues = facts.stats.queues if facts.stats else {}
+    due = sum(queue.runnable.value for queue in queues.values() if queue.runnable and not queue.paused)
+    return line.ill(
+        "red" if due else "amber",
+        "0",
+        f"nobody works: {count(due, 'job')} due, and no upkeep" if due else "nobody works, and nobody does the upkeep",
+        do="rowlock worker --app MODULE",
+        value=0,
+    )
+
+
+def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Finding:
+    line = Line(_GROUP, "leases")
+    stale = [worker for worker in workers if worker.lease_left <= timedelta(0)]
+    if not stale:
+        return line.green("all fresh", "every worker on the books keeps its lease", value=0.0)
+    held = sum(worker.held for worker in stale)
+    longest = span(min(worker.lease_left for worker in stale))
+    level: Level = "amber" if live else "red"
+    return line.ill(
+        level,
+        several([f"{worker.host}:{worker.pid}" for worker in stale]),
+        f"over for {longest}, with {count(held, 'job')}: killed, or cut off from the database",
+        do="a live worker rescues their jobs within seconds" if live else "start a worker: nobody is there to rescue",
+        value=len(stale),
+    )
+
+
+def _versions(live: list[WorkerStats], version: str) -> Finding:
+    line = Line(_GROUP, "versions")
+    others = sorted({worker.version for worker in live} - {version})
+    if not others:
+        return line.green(version, "workers and this client are of one version")
+    which = [f"{worker.host}:{worker.pid} is {worker.version}" for worker in live if worker.version != version]
+    return line.ill(
+        "amber",
+        several(which),
+        f"this client is {version}: what one of them writes, the other may not know yet",
+        do="finish the deployment: stop the old workers and start new ones",
+        value=len(which),
+    )
+
+
+def _stuck(live: list[WorkerStats]) -> Finding:
+    line = Line(_GROUP, "stuck attempts")
+    stuck = [worker for worker in live if worker.stuck]
+    if not stuck:
+        return line.green("0", "every attempt that timed out has ended", value=0.0)
+    full = [worker for worker in stuck if worker.stuck >= worker.slots]
+    return line.ill(
+        "red" if full else "amber",
+        several([f"{worker.stuck} at {worker.host}:{worker.pid}" for worker in stuck]),
+        "timed out and go on all the same, each in a slot: a thread cannot be stopped from outside"
+        + ("; that worker has no slot left" if full else ""),
+        do="restart these workers; have the handler look at current_job().cancelled, and give what it calls a time-out",
+        value=sum(worker.stuck for worker in stuck),
+    )
+
+
+def _rescues(facts: Facts) -> Finding:
+    line = Line(_GROUP, "rescues")
+    rescued, poisoned = (facts.stats.fleet.rescued, facts.stats.fleet.poisoned) if facts.stats else (None, None)
+    if rescued is None or poisoned is None:
+        return line.unknown(why(facts, "rescues"))
+    level = _level(rescued, poisoned)
+    return line.judged(
+        level,
+        f"{rescued.hour} in the last hour, {poisoned.hour} poison",
+        well=f"{rescued.day} in the last day, {poisoned.day} poison",
+        ill="workers die while they hold jobs: killed for memory, or by what a job does to them",
+        do="rowlock jobs events; rowlock jobs list --reason poison; then the memory of the workers' machines",
+        value=rescued.hour.value,
+    )
+
+
+def _level(rescued: Recent, poisoned: Recent) -> Level:
+    if poisoned.hour.value >= _POISONS_RED:
+        return "red"
+    return "amber" if poisoned.hour.value or rescued.hour.value >= _RESCUES else "green"

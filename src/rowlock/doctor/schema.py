@@ -1,0 +1,178 @@
+"""Is the schema the one that this code is made for, and is it closed to those who have no business there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rowlock.doctor.judging import Line, several, why, worst
+from rowlock.model.checkup import Finding, Level
+from rowlock.store.doctor_blueprint import differences, may_be_emptied
+from rowlock.store.doctor_rounds import Facts
+from rowlock.store.roles import ALL, ROLES, Role
+from rowlock.store.schema import newest
+
+_GROUP = "schema"
+
+
+def judge_schema(facts: Facts) -> Iterator[Finding]:
+    """Every line about the schema."""
+    yield _version(facts)
+    yield _things(facts)
+    yield _indexes(facts)
+    yield _definers(facts)
+    yield _logged(facts)
+    yield _public(facts)
+    yield _roles(facts)
+
+
+def _version(facts: Facts) -> Finding:
+    line = Line(_GROUP, "migrations")
+    version, compatible = facts.version
+    ours = newest()
+    figure = f"{version}, this Rowlock is for {ours}"
+    if version < ours:
+        return line.ill(
+            "red", figure, "migrations are missing: workers wait for them", do="rowlock migrate", value=version
+        )
+    if compatible > ours:
+        says = f"the schema needs code for version {compatible} or later"
+        return line.ill("red", figure, says, do="upgrade Rowlock here", value=version)
+    if version > ours:
+        says = "the schema is newer than this Rowlock, which still works with it"
+        return line.ill("amber", figure, says, do="upgrade Rowlock here", value=version)
+    return line.green(figure, "all migrations are there", value=version)
+
+
+def _things(facts: Facts) -> Finding:
+    line = Line(_GROUP, "objects")
+    if facts.described is None:
+        return line.unknown(why(facts, "schema"))
+    if facts.version[0] != newest():
+        return line.ill("amber", "?", "unknown: the schema is of another version", do="bring both to the same version")
+    found = differences(facts.schema, facts.described)
+    if not found:
+        return line.green(
+            f"{len(facts.described)} as made", "tables, indexes, rules and functions are as the migrations made them"
+        )
+    wrong = [f"{one.what} is {one.how}" for one in found]
+    lacking = [one for one in found if one.how != "not ours"]
+    return line.ill(
+        "red" if lacking else "amber",
+        several(wrong),
+        "statements fail, or crawl, without it" if lacking else "each claim and settle pays for it, or runs it",
+        do="make it anew from `rowlock migrate --sql` on an empty schema" if lacking else "drop it, if nobody needs it",
+        value=len(found),
+    )
+
+
+def _indexes(facts: Facts) -> Finding:
+    line = Line(_GROUP, "indexes")
+    if facts.described is None:
+        return line.unknown(why(facts, "schema"))
+    indexes = [thing for thing in facts.described if thing.kind == "index"]
+    broken = [thing.name for thing in indexes if not thing.sound]
+    if not broken:
+        return line.green(f"{len(indexes)} valid", "PostgreSQL uses and keeps all of them")
+    return line.ill(
+        "red",
+        f"{several(broken)} invalid",
+        "an index that was not built to its end is not used",
+        do="; ".join(f'reindex index concurrently "{facts.schema}".{name}' for name in broken[:3]),
+        value=len(broken),
+    )
+
+
+def _definers(facts: Facts) -> Finding:
+    line = Line(_GROUP, "definer functions")
+    if facts.described is None:
+        return line.unknown(why(facts, "schema"))
+    loose = [thing.name for thing in facts.described if thing.kind == "function" and not thing.sound]
+    if not loose:
+        return line.green("pinned", "functions with the owner's rights have a search_path of their own")
+    return line.ill(
+        "red",
+        several(loose),
+        "it has the owner's rights and its caller's search_path: whoever may call it can run anything as the owner",
+        do="; ".join(
+            f'alter function "{facts.schema}".{name} set search_path = pg_catalog, pg_temp' for name in loose[:3]
+        ),
+        value=len(loose),
+    )
+
+
+def _logged(facts: Facts) -> Finding:
+    line = Line(_GROUP, "logged tables")
+    if facts.tables is None:
+        return line.unknown(why(facts, "tables"))
+    lost = [table.name for table in facts.tables if table.unlogged and table.name not in may_be_emptied()]
+    if not lost:
+        return line.green("all", "jobs and history survive a crash of the server")
+    return line.ill(
+        "red",
+        f"{several(lost)} unlogged",
+        "a crash of the server empties it, and a standby never has it",
+        do="; ".join(f'alter table "{facts.schema}".{name} set logged' for name in lost[:3]),
+        value=len(lost),
+    )
+
+
+def _public(facts: Facts) -> Finding:
+    line = Line(_GROUP, "PUBLIC")
+    if facts.rights is None:
+        return line.unknown(why(facts, "rights"))
+    open_to_all = [right for right in facts.rights if right.grantee is None]
+    if not open_to_all:
+        return line.green("nothing", "whoever can only connect can neither read nor call anything of ours")
+    everything = "".join(
+        f'revoke all on all {kind}s in schema "{facts.schema}" from public; ' for kind in ("table", "function")
+    )
+    return line.ill(
+        "red" if any(right.kind != "schema" for right in open_to_all) else "amber",
+        several([f"{right.privilege} on {right.kind} {right.name}" for right in open_to_all]),
+        "everybody who can connect to this database has these rights",
+        do=f'{everything}revoke all on schema "{facts.schema}" from public',
+        value=len(open_to_all),
+    )
+
+
+def _roles(facts: Facts) -> Finding:
+    line = Line(_GROUP, "roles")
+    if facts.rights is None:
+        return line.unknown(why(facts, "rights"))
+    ours = {role.full_name(facts.schema): role for role in ROLES}
+    if not any(right.grantee in ours for right in facts.rights):
+        return line.green("not used", "only the owner, and whom you granted something, gets in")
+    wrong, levels = list[str](), list[Level]()
+    for name, role in ours.items():
+        has = {right[1:] for right in facts.rights if right.grantee == name}
+        wanted = set(_wanted(facts.schema, role))
+        wrong += [f"{name} lacks {_said(*right)}" for right in sorted(wanted - has)]
+        wrong += [f"{name} has {_said(*right)}" for right in sorted(has - wanted)]
+        if wanted != has:
+            levels.append("red" if wanted - has else "amber")
+    policies = {f"{role.full_name(facts.schema)}_adds" for role in ROLES if role.events}
+    if facts.policies is not None and not policies <= set(facts.policies):
+        wrong.append("the policies on events are not in force")
+        levels.append("red")
+    if not wrong:
+        return line.green(f"{len(ours)} as made", "each has its rights and no others")
+    return line.ill(
+        worst(levels),
+        several(wrong),
+        "a right that is lacking makes clients fail; one too many is a door left open",
+        do="rowlock migrate --roles, which gives them what this version needs and takes away the rest",
+        value=len(wrong),
+    )
+
+
+def _wanted(schema: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
+    """What the manifest gives a role."""
+    yield "schema", schema, "", "usage"
+    for table, rights in role.rights.items():
+        for privilege, columns in rights.items():
+            yield from (("table", table, "" if columns == ALL else column, privilege) for column in columns)
+    yield from (("function", function, "", "execute") for function in role.functions)
+
+
+def _said(kind: str, name: str, part: str, privilege: str) -> str:
+    return f"{privilege} on {kind} {name}" + (f" ({part})" if part else "")
