@@ -13,8 +13,9 @@ from typing import Any, get_overloads
 import click
 
 import rowlock
-from rowlock import errors, operate, testing
+from rowlock import errors, operate, schedules, testing
 from rowlock.cli.program import program
+from rowlock.tasks import Declaring
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 MIGRATIONS = Path(rowlock.__file__).parent / "store" / "migrations"
@@ -31,8 +32,16 @@ ROOMS = {
     "model": "Values",
 }
 
-# What `app.jobs` is, and what it and `app.pause` answer.
-OPERATING = {name: value for name in operate.__all__ if isinstance(value := getattr(operate, name), type)}
+# What `app.jobs` and `app.schedules` are, and what they and `app.pause` answer.
+OPERATING = {
+    name: value
+    for module in (operate, schedules)
+    for name in module.__all__
+    if isinstance(value := getattr(module, name), type)
+}
+
+# What `app.task` and `tasks.task` are.
+DECLARING = {"app.task": Declaring.__call__, "app.task.every": Declaring.every}
 
 # Classes that users make themselves; of the others, how we make them is nobody's business.
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
@@ -58,7 +67,8 @@ def api() -> str:
     for room, title in ROOMS.items():
         names = {name: public[name] for name, home in homes.items() if home == room}
         parts += [f"## {title}\n", *_entries(names)]
-        beside = OPERATING if room == "app" else _companions(names.values())
+        others: Mapping[str, Mapping[str, object]] = {"app": OPERATING, "tasks": DECLARING}
+        beside = others.get(room) or _companions(names.values())
         parts += _entries({name: value for name, value in beside.items() if name not in public})
     parts += ["## For your tests\n", "From `rowlock.testing`: see [the guide](../guides/testing.md).\n"]
     return "\n".join([*parts, *_entries({name: getattr(testing, name) for name in testing.__all__})])

@@ -24,7 +24,7 @@ async def main() -> None:
         await say.using(priority=4).aenqueue("first")
         await say.using(priority=-4, delay=soon).aenqueue("then")
         await say.using(priority=-4, run_at=datetime.now(UTC) + 2 * soon).aenqueue("last")
-        await say.using(priority=4, expires=timedelta(0)).aenqueue("too late to be said")
+        await say.using(priority=4, expires=timedelta(microseconds=1)).aenqueue("too late to be said")
         async with app.worker(slots=1):
             await last.wait()
 

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import TupleRow, dict_row
 
 from rowlock import Call, InvalidArguments, InvalidOption, Job, Retry, Rowlock, RowlockError, Task
-from rowlock.store.jobs import LOAD_FROM
+from rowlock.store.enqueue import LOAD_FROM
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]
@@ -113,8 +113,8 @@ def test_the_options_of_a_call_land_in_its_row(app: Rowlock, task: T, db: Db, wa
 
     assert (row["queue"], row["priority"], row["attempts"]) == ("queue \\ 'two'", -4, 3)
     assert row["tags"] == tags
-    assert row["expires_at"] - row["created_at"] == MINUTE
     assert row["run_at"] - row["created_at"] == 3 * MINUTE
+    assert row["expires_at"] - row["run_at"] == MINUTE
 
 
 @each_way
@@ -216,6 +216,7 @@ def test_calling_a_task_runs_it_here_and_now(app: Rowlock, db: Db) -> None:
         {"attempts": 2.0},
         {"attempts": 10**10},
         {"expires": -MINUTE},
+        {"expires": timedelta(0)},
         {"expires": 60},
     ],
     ids=str,

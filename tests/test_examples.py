@@ -19,6 +19,14 @@ EXAMPLES = ROOT / "examples"
 
 SAID = {
     "asyncpg_connection": ["order 1 rolled back, and its job with it", "order 2 confirmed"],
+    "breaker": [
+        "order 1: ConnectionError",
+        "order 2: ConnectionError",
+        "order 3: ConnectionError",
+        "breaker.deliver is paused by breaker",
+        "order 4: waits",
+        "order 4: delivered",
+    ],
     "bulk": ["10000 enqueued", "10000 sent"],
     "cancel_running": [
         "cancelled: True",
@@ -29,6 +37,12 @@ SAID = {
         "it ended as cancelled: asked",
         "1 page, cancelled: False",
     ],
+    "doctor": [
+        "green: writable",
+        "green: partitions ahead",
+        "amber: queues without a worker",
+        "do: rowlock worker --app MODULE",
+    ],
     "exactly_once": [
         "order 1, attempt 1: 90 would be left",
         "order 1, attempt 2: 90 would be left",
@@ -37,12 +51,28 @@ SAID = {
         "order 2, attempt 2: 80 would be left",
         "order 2: 80 are left",
     ],
+    "expires": ["have you heard? it rains", "on default: expired", "on nobody listens: expired"],
+    "explain": [
+        "no_worker: No live worker listens on queue 'mail', nor does any worker live at all.",
+        "queue_paused, by ann: the mail server moves",
+        "do: `rowlock queues resume mail`",
+        "also: No live worker listens on queue 'mail', nor does any worker live at all.",
+        "succeeded, to do: None",
+    ],
     "first_job": ["enqueued on mail", "welcome, user 42! (attempt 1)"],
     "keys": [
         "first: True, again: False, the same job: True",
         "a key belongs to one task",
         "order 7 charged",
         "later: True",
+    ],
+    "keys_replaced": [
+        "jobs made for 6 edits: 2",
+        "a report for customer 7",
+        "document 42: version 3 is indexed",
+        "document 43: version 3 is indexed",
+        "again within the hour, created: False, the same job: True",
+        "taken by the first one: True",
     ],
     "lifespan_and_around": [
         "worker opens its door",
@@ -76,6 +106,13 @@ SAID = {
         "order 2 delivered",
         "retried by ann: the partner is back",
     ],
+    "schedules": [
+        "each slot has one job: True",
+        "schedules.report: paused False, edited True",
+        "tick: paused True, edited False",
+        "report on north, for schedules.report",
+        "north next runs at 21:00 UTC",
+    ],
     "snooze_and_cancel": [
         "parcel 1: closed, attempt 1 is not spent",
         "parcel 1: delivered in attempt 1",
@@ -94,7 +131,7 @@ SAID = {
     "within": ["others see: [3]", "and after the commit: [2, 3]"],
 }
 # Threads, and a worker beside its enqueuer, speak in any order.
-IN_ANY_ORDER = {"cancel_running", "first_job", "sync_tasks"}
+IN_ANY_ORDER = {"cancel_running", "first_job", "keys_replaced", "sync_tasks"}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))

@@ -81,7 +81,7 @@ def test_a_record_shows_a_live_job(app: Rowlock, db: Db) -> None:
     assert (record.failures, record.crashes, record.claims, record.attempts) == (0, 0, 0, 7)
     assert (record.run_at, record.started_at, record.ended_at) == (tomorrow, None, None)
     assert record.created_at == one(db, "select created_at from rowlock.jobs")
-    assert record.expires_at == record.created_at + timedelta(days=1)
+    assert record.expires_at == tomorrow + timedelta(days=1)
     assert (record.key, record.tags, record.args) == ("k", ("a", "b"), {"x": [1, {"y": None}]})
     assert (record.result, record.errors, record.progress, record.ended) == (None, (), None, False)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidArguments, InvalidOption, Job, Rowlock, TaskError, Tasks, UnknownTask
+from rowlock import InvalidArguments, InvalidOption, Job, Retry, Rowlock, TaskError, Tasks, UnknownTask
+from rowlock.model.schedule import Every, ScheduleSpec
 from tests.waiting import auntil
 
 Db = psycopg.Connection[TupleRow]
@@ -270,3 +272,204 @@ def test_importing_rowlock_and_making_an_app_does_no_io() -> None:
     done = subprocess.run([sys.executable, "-c", AUDITED], env={}, capture_output=True, text=True, check=True)
 
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# Schedules
+
+
+def report() -> int:
+    return 0
+
+
+async def sync(since: int = 0) -> int:
+    return since
+
+
+def declared(tasks: Tasks) -> dict[str, tuple[str, str, str]]:
+    return {spec.name: (spec.task, str(spec.rule), spec.args) for spec in tasks.schedules()}
+
+
+def test_a_schedule_over_a_function_declares_the_task_too() -> None:
+    tasks = Tasks()
+
+    task = tasks.task.every("0 9 * * MON-FRI", tz="Europe/Paris")(report)
+
+    assert tasks.get(f"{__name__}.report") is task
+    assert task() == 0
+    assert declared(tasks) == {task.name: (task.name, "0 9 * * MON-FRI Europe/Paris", "{}")}
+
+
+def test_a_schedule_over_a_task_keeps_its_options_and_has_its_own() -> None:
+    tasks = Tasks()
+
+    task = tasks.task.every(
+        timedelta(minutes=5),
+        name="sync-fast",
+        jitter=timedelta(seconds=30),
+        overlap="queue",
+        catch_up="none",
+        at_boot=True,
+    )(tasks.task(queue="io", priority=2, retry=Retry(attempts=3), expires=timedelta(hours=1), name="sync")(sync))
+
+    [spec] = tasks.schedules()
+    assert task is tasks.get("sync")
+    assert spec == ScheduleSpec(
+        name="sync-fast",
+        rule=Every(timedelta(minutes=5)),
+        task="sync",
+        queue="io",
+        priority=2,
+        attempts=3,
+        expires=timedelta(hours=1),
+        jitter=timedelta(seconds=30),
+        overlap="queue",
+        catch_up=0,
+        at_boot=True,
+    )
+
+
+def test_a_schedule_of_a_call_has_its_arguments_and_options() -> None:
+    tasks = Tasks()
+    task = tasks.task(name="greet")(greet)
+
+    call = task.using(queue="mail", priority=-1, tags=["vip"], attempts=2, expires=timedelta(minutes=1)).bind("Ada")
+    call.every("0 9 * * *", tz="Europe/Paris", name="greet-ada")
+
+    [spec] = tasks.schedules()
+    assert (spec.name, spec.task, spec.args, spec.queue) == ("greet-ada", "greet", '{"name":"Ada"}', "mail")
+    assert (spec.priority, spec.tags, spec.attempts, spec.expires) == (-1, ("vip",), 2, timedelta(minutes=1))
+    assert (spec.overlap, spec.catch_up, spec.jitter, spec.at_boot) == ("skip", 1, timedelta(0), False)
+
+
+def test_a_task_may_have_several_schedules() -> None:
+    tasks = Tasks()
+    task = tasks.task.every("0 18 * * *", name="evening")(
+        tasks.task.every("0 9 * * *")(tasks.task(name="report")(report))
+    )
+
+    task.every(timedelta(hours=1), name="hourly")
+
+    assert declared(tasks) == {
+        "report": ("report", "0 9 * * *", "{}"),
+        "evening": ("report", "0 18 * * *", "{}"),
+        "hourly": ("report", "every 1:00:00", "{}"),
+    }
+
+
+def test_two_schedules_of_one_name_are_refused_with_both_named() -> None:
+    tasks = Tasks()
+    task = tasks.task.every("0 9 * * *", name="daily")(tasks.task(name="report")(report))
+    other = tasks.task(name="sync")(sync)
+
+    with pytest.raises(
+        TaskError, match=r"two schedules are named 'daily', of task 'report' \(0 9 \* \* \*\) and of task "
+    ):
+        other.every("0 18 * * *", name="daily")
+    with pytest.raises(TaskError, match="two schedules are named 'daily'"):
+        task.every("0 18 * * *", name="daily")
+    assert [str(spec.rule) for spec in tasks.schedules()] == ["0 9 * * *"]
+
+
+def test_an_app_takes_in_the_schedules_of_what_it_includes() -> None:
+    tasks, app = Tasks(), Rowlock(NOWHERE)
+    task = tasks.task.every("0 9 * * *", name="daily")(tasks.task(name="report")(report))
+
+    app.include(tasks)
+    app.include(tasks)
+    task.every("0 18 * * *", name="evening")
+
+    assert [*declared(app.tasks)] == ["daily", "evening"]
+    more = Tasks()
+    more.task.every("@hourly", name="evening")(more.task(name="sync")(sync))
+    with pytest.raises(TaskError, match="two schedules are named 'evening'"):
+        app.include(more)
+    with pytest.raises(TaskError, match="two schedules are named 'daily'"):
+        app.task.every("@hourly", name="daily")(app.task(name="stamp")(sync))
+
+
+def test_a_schedule_needs_a_name_of_its_own_where_its_tasks_will_not_do() -> None:
+    tasks = Tasks()
+    long, odd = tasks.task(name="n" * 91)(report), tasks.task(name="a=b")(report)
+
+    with pytest.raises(TaskError, match=r"takes 91 bytes of UTF-8; use 1 to 90; or give name="):
+        long.every("@daily")
+    with pytest.raises(TaskError, match=r"contains '\*', ',' or '='.*; or give name="):
+        odd.every("@daily")
+    long.every("@daily", name="short")
+
+    assert [*declared(tasks)] == ["short"]
+
+
+def test_a_task_that_needs_arguments_is_not_scheduled_without_them() -> None:
+    tasks = Tasks()
+
+    with pytest.raises(InvalidArguments, match=r"greet\(\) is missing 'name'"):
+        tasks.task.every("@daily")(greet)
+    with pytest.raises(InvalidArguments, match=r"greet\(\) is missing 'name'"):
+        tasks.task(name="greet")(greet).every("@daily")
+
+    assert tasks.schedules() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"key": "k"}, "a schedule takes no key=: overlap= says"),
+        ({"run_at": datetime(2026, 1, 1, tzinfo=UTC)}, "a schedule takes no run_at=: its rule says when"),
+        ({"delay": timedelta(0)}, "a schedule takes no delay=: its rule says when"),
+        ({"connection": object()}, "a schedule takes no connection=: workers make its jobs"),
+    ],
+)
+def test_what_the_jobs_of_a_schedule_cannot_do_is_refused(options: dict[str, Any], why: str) -> None:
+    tasks = Tasks()
+    task = tasks.task(name="report")(report)
+
+    with pytest.raises(InvalidOption, match=why):
+        task.using(**options).bind().every("@daily")
+
+    assert tasks.schedules() == []
+
+
+def test_a_bad_rule_is_refused_before_the_function_is_declared() -> None:
+    tasks = Tasks()
+
+    with pytest.raises(InvalidOption, match=r"hour \(field 2\) '25' is out of 0 to 23"):
+        tasks.task.every("0 25 * * *")
+    with pytest.raises(InvalidOption, match=r"did you mean 'Europe/Paris'\?"):
+        tasks.task.every("@daily", tz="Europe/Pari")
+
+    assert len(tasks) == 0
+
+
+def test_a_task_of_which_only_the_name_is_known_has_no_schedule_here() -> None:
+    app = Rowlock(NOWHERE)
+
+    with pytest.raises(TaskError, match=r"task 'elsewhere' is not declared here.* use app\.schedules\.add"):
+        app.call("elsewhere").every("@daily")
+
+
+LATER = """
+from __future__ import annotations
+from rowlock import Tasks
+
+tasks = Tasks()
+
+@tasks.task.every("@daily")
+def clean(mode: Mode = None) -> Mode: ...
+
+class Mode(str): ...
+"""
+
+
+def test_a_schedule_is_declared_before_the_names_in_its_annotations(tmp_path: Path) -> None:
+    (tmp_path / "later.py").write_text(LATER)
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import later; print(later.tasks.schedules()[0].args)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("{}\n", "")

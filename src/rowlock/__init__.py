@@ -17,6 +17,8 @@ from rowlock.errors import (
     ResultTimeout,
     RetryAfter,
     RowlockError,
+    ScheduleError,
+    ScheduleNotFound,
     SchemaMissing,
     Snooze,
     TaskError,
@@ -24,10 +26,15 @@ from rowlock.errors import (
     WrongConnection,
 )
 from rowlock.jobs import Job
+from rowlock.model.breaker import Breaker
+from rowlock.model.checkup import Checkup, Finding
+from rowlock.model.explanation import Explanation
 from rowlock.model.fence import Fence
 from rowlock.model.filter import Filter
+from rowlock.model.key import Key
 from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
+from rowlock.model.schedule import Schedule
 from rowlock.model.spec import Keep
 from rowlock.model.stats import Stats
 from rowlock.tasks import Call, Task, Tasks
@@ -35,12 +42,16 @@ from rowlock.worker.attempt import CurrentJob, current_job
 from rowlock.worker.worker import Worker
 
 __all__ = [
+    "Breaker",
     "Call",
     "Cancel",
+    "Checkup",
     "CurrentJob",
     "EmbeddedError",
+    "Explanation",
     "Fence",
     "Filter",
+    "Finding",
     "InvalidArguments",
     "InvalidOption",
     "Job",
@@ -49,6 +60,7 @@ __all__ = [
     "JobNotFound",
     "JobRecord",
     "Keep",
+    "Key",
     "KeyTaken",
     "LeaseLost",
     "NoResult",
@@ -59,6 +71,9 @@ __all__ = [
     "RetryAfter",
     "Rowlock",
     "RowlockError",
+    "Schedule",
+    "ScheduleError",
+    "ScheduleNotFound",
     "SchemaMissing",
     "Snooze",
     "Stats",

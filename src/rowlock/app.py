@@ -17,9 +17,13 @@ from uuid import UUID
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.waiting import WaitingRoom
+from rowlock.doctor.examine import TARGET, examine
 from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
+from rowlock.explain import explaining
 from rowlock.jobs import Job, refuse_in_loop, show
+from rowlock.model.checkup import Checkup
+from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.handler import Handler
 from rowlock.model.pause import Pause
@@ -29,6 +33,7 @@ from rowlock.model.spec import AS_DECLARED, Keep, TaskSpec
 from rowlock.model.stats import Stats
 from rowlock.operate import Jobs
 from rowlock.pauses import Pauses, pausing, resuming
+from rowlock.schedules import Schedules
 from rowlock.store.survey import survey
 from rowlock.tasks import Call, Task, Tasks
 from rowlock.worker.around import Around, Async, Plain, check_maker
@@ -81,8 +86,11 @@ class Rowlock:
         )
         self.waiting_room = WaitingRoom(self.database)
         self.jobs = Jobs(self.database, self.keep)
+        self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self._pauses = Pauses(self.database)
-        self._enqueuer = Enqueuer(self.database, self.waiting_room, self.keep, connection)
+        self._enqueuer = Enqueuer(
+            self.database, self.waiting_room, self.keep, connection=connection, handler_of=self._handler_of
+        )
 
     # Declaring tasks
 
@@ -171,16 +179,27 @@ class Rowlock:
         return self._handle(await self.database.aconverse(lambda _resend: show(known), atomic=False))
 
     def _handle(self, record: JobRecord) -> Job[Any]:
-        # Whoever enqueues by SQL may name a task as no decorator could.
-        task = self.tasks.get(record.task) or self._stranger("unknown")
         return Job(
             str(record.id),
             task=record.task,
             queue=record.queue,
             room=self.waiting_room,
-            handler=task.handler,
+            handler=self._handler_of(record.task),
             keep=self.keep,
         )
+
+    def _handler_of(self, name: str) -> Handler:
+        # Whoever enqueues by SQL may name a task as no decorator could.
+        return (self.tasks.get(name) or self._stranger("unknown")).handler
+
+    def explain(self, job_id: UUID | str) -> Explanation:
+        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        refuse_in_loop("app.explain", "await app.aexplain(…)")
+        return self.database.converse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
+
+    async def aexplain(self, job_id: UUID | str) -> Explanation:
+        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        return await self.database.aconverse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
 
     # Pausing
 
@@ -248,6 +267,21 @@ class Rowlock:
         """
         return await self.database.aconverse(lambda _resend: survey())
 
+    def doctor(self, *, target: timedelta = TARGET) -> Checkup:
+        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
+
+        `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
+        """
+        refuse_in_loop("app.doctor", "await app.adoctor()")
+        return examine(self.database, target=target, longest=self.keep.longest)
+
+    async def adoctor(self, *, target: timedelta = TARGET) -> Checkup:
+        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
+
+        `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
+        """
+        return await asyncio.to_thread(examine, self.database, target=target, longest=self.keep.longest)
+
     # Living
 
     def migrate(self, *, roles: bool = False) -> list[str]:
@@ -288,6 +322,7 @@ class Rowlock:
         """
         return Worker(
             handlers=self.load(),
+            schedules=self.tasks.schedules(),
             database=self.database,
             keep=self.keep,
             queues=queues,

@@ -10,7 +10,9 @@
     │   └── PayloadTooLarge  they fit, but their JSON is over the limit
     ├── InvalidOption        a value given to using(…), a policy or a worker is out of range (also a ValueError)
     ├── WrongConnection      connection= is of a kind, or in a state, that cannot carry the job
-    ├── KeyTaken             the key belongs to a live job of another task
+    ├── KeyTaken             the key is held: by a job of another task, or where that was not to be
+    ├── ScheduleError        a schedule cannot be added, changed or removed so: its name is taken, its code declares it
+    │   └── ScheduleNotFound there is no schedule of that name
     ├── JobNotFound          there is no such job: never committed, rolled back or deleted
     ├── JobFailed            the job whose result was asked for has failed for good
     ├── JobCancelled         the job whose result was asked for was cancelled
@@ -81,7 +83,31 @@ class WrongConnection(RowlockError):
 
 
 class KeyTaken(RowlockError):
-    """The key belongs to a live job of another task."""
+    """The key is held by ``job`` of ``task``: another task's, or the same one's where ``taken="raise"`` was said."""
+
+    def __init__(self, key: str, job: UUID, task: str, message: str) -> None:
+        super().__init__(key, job, task, message)
+        self.key = key
+        self.job = job
+        self.task = task
+
+    def __str__(self) -> str:
+        return str(self.args[-1])
+
+
+class ScheduleError(RowlockError):
+    """A schedule cannot be added, changed or removed as asked: its name is taken, or live workers declare it."""
+
+    def __init__(self, schedule: str, message: str) -> None:
+        super().__init__(schedule, message)
+        self.schedule = schedule
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class ScheduleNotFound(ScheduleError):
+    """There is no schedule of that name."""
 
 
 class JobNotFound(RowlockError):

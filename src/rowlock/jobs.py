@@ -24,6 +24,8 @@ from rowlock.errors import (
     ResultTimeout,
     RowlockError,
 )
+from rowlock.explain import explaining
+from rowlock.model.explanation import Explanation
 from rowlock.model.handler import Handler
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Ending
@@ -38,7 +40,7 @@ _AS_USUAL = Keep()
 
 
 class Job(Generic[R_co]):
-    """A job that was enqueued. `created` is False when its key already belonged to a live job, which this then is."""
+    """A job that was enqueued. `created` is False when its key already belonged to a job, which this then is."""
 
     __slots__ = ("_borrowed", "_handler", "_id", "_keep", "_room", "created", "queue", "task")
 
@@ -115,6 +117,20 @@ class Job(Generic[R_co]):
     async def arecord(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
         return await self._room.database.aconverse(lambda _resend: show(self.id), atomic=False)
+
+    def explain(self) -> Explanation:
+        """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        refuse_in_loop("job.explain", "await job.aexplain()")
+        return self._room.database.converse(self._explaining())
+
+    async def aexplain(self) -> Explanation:
+        """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        return await self._room.database.aconverse(self._explaining())
+
+    def _explaining(self) -> Callable[[bool], Conversation[Explanation]]:
+        known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
+        keep = self._handler.spec.keep or self._keep
+        return explaining(self.id, known=lambda _task: known, keep=keep, uncommitted=self._may_be_uncommitted())
 
     def cancel(self, *, by: str | None = None, why: str | None = None) -> bool:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.

@@ -118,12 +118,12 @@ def test_a_queue_is_shown_with_the_workers_that_look_into_it(rowlock: Type, engi
 
 
 def test_tasks_are_listed_with_their_pauses(rowlock: Type) -> None:
-    rowlock("tasks", "pause", "shop.greet")
+    rowlock("tasks", "pause", "shop.greet", "--by", "ada")
 
     in_words = rowlock("tasks", "list")
     in_json = rowlock("tasks", "list", "--json")
 
-    assert "until it is resumed" in " ".join(row(in_words.out, "shop.greet"))
+    assert "by ada, until it is resumed" in " ".join(row(in_words.out, "shop.greet"))
     [task] = json.loads(in_json.out)["tasks"]
     assert task["name"] == "shop.greet"
     assert {"rates", "durations", "failed", "paused", "pause"} <= task.keys()

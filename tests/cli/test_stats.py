@@ -80,7 +80,7 @@ def test_workers_are_listed_with_what_they_hold(rowlock: Type, app: Rowlock, eng
 
 
 def test_what_is_stuck_is_shown_where_there_is_any(rowlock: Type, engine: Engine) -> None:
-    engine.run(worker_store.stuck(worker=engine.worker, count=3))
+    engine.run(worker_store.tell(worker=engine.worker, stuck=3, stopping=False))
 
     header, line = rowlock("workers").out.splitlines()
 

@@ -21,6 +21,7 @@ from rowlock import Rowlock, SchemaMissing, Task, WrongConnection
 from rowlock.db import borrowed, disposable
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.errors import KeyTaken
+from rowlock.model.key import Key
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed
 from rowlock.store import jobs as job_store
@@ -536,3 +537,26 @@ def test_a_sync_connection_is_refused_by_the_async_verb(kind: str, task: T, url:
     tell(kind, story())
 
     assert jobs(db) == []
+
+
+@every_kind
+def test_a_key_means_on_every_connection_what_it_says(kind: str, app: Rowlock, task: T, url: str, db: Db) -> None:
+    replaced = task.using(key=Key("k", taken="replace"), delay=timedelta(minutes=5))
+    unique = task.using(key=Key("u", period=timedelta(hours=1), taken="raise"))
+
+    async def story() -> None:
+        async with lender(kind, url) as caller:
+            await caller.begin()
+            first, again, once = await caller.enqueue(
+                app, replaced.bind("first"), replaced.bind("second"), unique.bind("once")
+            )
+            with pytest.raises(KeyTaken, match=str(once.id)):
+                await caller.enqueue(app, replaced.bind("third"), unique.bind("twice"))
+            await caller.commit()
+
+            assert (first.created, again.created, again) == (True, False, first)
+
+    tell(kind, story())
+
+    said = db.execute("select args ->> 'text', key from rowlock.jobs order by key").fetchall()
+    assert said == [("second", "k"), ("once", "u")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowlock import Retry, current_job
+from rowlock import Breaker, Retry, current_job
 from rowlock.worker import incarnation
 from tests.faults.tasks import app, attempt
 
@@ -14,7 +14,7 @@ __all__ = ["app"]
 incarnation._LEAST_DEADLINE = 1.0
 
 
-@app.task(name="take the long way", retry=Retry(attempts=2, base=timedelta(0)))
+@app.task(name="take the long way", retry=Retry(attempts=2, base=timedelta(0)), breaker=Breaker(failures=1_000))
 async def take_the_long_way(n: int) -> str:
     """Say how far it is; fail at first, then be done."""
     with attempt(n=n) as token:

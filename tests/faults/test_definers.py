@@ -8,6 +8,7 @@ import pytest
 from rowlock.db.partitions import drop_partitions
 from rowlock.db.session import connect
 from tests.faults.estate import LOGINS, OWNER, Db, Estate, make_expired_part
+from tests.rows import put
 from tests.worker.working import one
 
 HOSTILE_DATES = ["infinity", "-infinity", "0001-01-01", "9999-12-31", "5874897-12-31", "4713-01-01 BC"]
@@ -34,7 +35,14 @@ def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(est
             """
         ).fetchall()
 
-    assert dict(rows) == {"make_part": True, "drop_part": True, "take_back": True}
+    assert dict(rows) == {
+        "make_part": True,
+        "drop_part": True,
+        "take_back": True,
+        "trip": True,
+        "make_way": True,
+        "sent_before": True,
+    }
 
 
 # Every name, function, operator and cast that a definer uses, shadowed by its caller in a schema that comes first and
@@ -42,13 +50,18 @@ def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(est
 TELL = "insert into public.loot values (current_user)"
 TRAPS = [
     "create table pg_temp.history (id uuid, expires_on date)",
-    "create table pg_temp.jobs (id uuid, state text, claims int, key text)",
-    "create table pg_temp.keys (key text, job uuid)",
-    "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys to public",
+    "create table pg_temp.jobs (id uuid, task text, state text, claims int, key text, args json)",
+    "create table pg_temp.keys (key text, task text, job uuid, until timestamptz)",
+    "create table pg_temp.parked (queue text)",
+    "create table pg_temp.pauses (kind text, name text, until timestamptz, reason text, actor text, at timestamptz)",
+    "create table pg_temp.events (kind text, actor text, details json)",
+    "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys, pg_temp.pauses, pg_temp.events to public",
     "create table trap.history (id uuid)",
     f"create function trap.tell() returns trigger language plpgsql as $$ begin {TELL}; return null; end $$",
     "create trigger tell after insert or update or delete on pg_temp.jobs execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.keys execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.pauses execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.events execute function trap.tell()",
     *(
         f"create function {schema}.{signature} language plpgsql as $$ begin {TELL}; return {answer}; end $$"
         for schema in ("trap", "pg_temp")
@@ -60,6 +73,9 @@ TRAPS = [
             ("now() returns timestamptz", "'infinity'::timestamptz"),
             ("array_position(uuid[], uuid) returns int", "1"),
             ("part_name(text, date) returns text", "'jobs'"),
+            ("channel(text) returns text", "''"),
+            ("pg_notify(text, text) returns text", "''"),
+            ("json_build_object(text, text, text, text, text, timestamptz) returns json", "'{}'"),
         )
     ),
     f"create function trap.minus(date, date) returns int language plpgsql as $$ begin {TELL}; return 0; end $$",
@@ -81,7 +97,11 @@ def test_what_a_caller_puts_before_our_names_is_never_run_as_the_owner(fresh: Es
             far = one(db, "select (pg_catalog.now() operator(pg_catalog.+) interval '400 days')::pg_catalog.date")
             db.execute("select rowlock.make_part('history', %s)", [far])
             db.execute("select rowlock.drop_part('history', '2020-01-01')")
+            db.execute("select rowlock.trip('t', '1 hour', 'so')")
         db.execute("select rowlock.take_back('{00000000-0000-0000-0000-000000000000}'::uuid[])")
+        db.execute("select rowlock.sent_before('{00000000-0000-0000-0000-000000000000}'::uuid[])")
+        for _ in range(2):
+            db.execute("select rowlock.enqueue('t', key => 'trapped', taken => 'replace', priority => 1)")
 
         told = {who for (who,) in db.execute("select who from public.loot")}
         owner = db.execute("select current_user").fetchone()
@@ -169,6 +189,20 @@ def test_a_worker_gives_up_soon_when_readers_are_in_the_way_of_a_drop(estate: Es
         assert one(db, "select to_regclass(%s)", expired) is None
 
 
+def test_a_worker_trips_a_breaker_and_pauses_nothing_in_another_way(estate: Estate) -> None:
+    with estate.session(OWNER) as db, estate.session("worker") as worker:
+        db.execute("insert into rowlock.pauses (kind, name, actor, at) values ('task', 'held', 'ada', now())")
+
+        tripped = [
+            one(worker, "select rowlock.trip(%s, '1 hour', 'so')", task) for task in ("held", "failing", "failing")
+        ]
+        pauses = db.execute("select kind, name, actor, until is null from rowlock.pauses order by name desc").fetchall()
+
+        db.execute("delete from rowlock.pauses")
+    assert tripped == [False, True, False]
+    assert pauses == [("task", "held", "ada", True), ("task", "failing", "breaker", False)]
+
+
 def test_an_enqueuer_cannot_take_back_a_job_that_is_not_there_twice(estate: Estate) -> None:
     with estate.session("enqueue") as db:
         job = one(db, "select rowlock.enqueue('t', queue => 'not taken back')")
@@ -179,6 +213,79 @@ def test_an_enqueuer_cannot_take_back_a_job_that_is_not_there_twice(estate: Esta
     with estate.session(OWNER) as db:
         db.execute("delete from rowlock.jobs where id = %s", [job])
     assert there == 1
+
+
+HELD = {"key": "theirs", "task": "t", "args": '{"n": 2}', "replaces": True}
+MAKE_WAY = (
+    "select rowlock.make_way(%(key)s, %(holder)s, %(task)s, %(replaces)s, %(args)s, 'epoch', null, 4::int2, null)"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("ready", {"task": "another"}),
+        ("ready", {"key": "another"}),
+        ("ready", {"replaces": False}),
+        ("running", {"task": "another"}),
+        ("running", {"key": "another"}),
+        ("running", {"replaces": False}),
+        ("without a key", {}),
+        ("another's key", {}),
+    ],
+)
+def test_an_enqueuer_changes_no_job_but_the_holder_of_its_own_tasks_key(
+    estate: Estate, state: str, said: dict[str, object]
+) -> None:
+    with estate.session(OWNER) as owner, estate.session("enqueue") as db:
+        job = put(
+            owner,
+            state if state == "running" else "ready",
+            task="t",
+            key=None if state == "without a key" else "theirs",
+        )
+        if state == "another's key":
+            owner.execute("update rowlock.keys set job = gen_random_uuid()")
+        before = owner.execute("select j::text from rowlock.jobs as j").fetchall()
+        keys = owner.execute("select k::text from rowlock.keys as k").fetchall()
+
+        db.execute(MAKE_WAY, HELD | {"holder": job} | said)
+
+        after = owner.execute("select j::text from rowlock.jobs as j").fetchall()
+        kept = owner.execute("select k::text from rowlock.keys as k").fetchall()
+        owner.execute("delete from rowlock.jobs; delete from rowlock.keys")
+    assert (after, kept) == (before, keys)
+
+
+def test_an_enqueuer_replaces_what_has_not_started_and_nothing_else_of_it(estate: Estate) -> None:
+    with estate.session(OWNER) as owner, estate.session("enqueue") as db:
+        job = put(owner, task="t", key="theirs", queue="q", args={"n": 1}, attempts=3, claims=2, failures=1)
+        facts = "select queue, task, state, attempts, claims, failures, key, created_at, args ->> 'n' from rowlock.jobs"
+        [before] = owner.execute(facts.encode()).fetchall()
+
+        answered = one(db, "select rowlock.enqueue('t', %s, key => 'theirs', taken => 'replace')", HELD["args"])
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute("update rowlock.jobs set args = '{}'")
+
+        [after] = owner.execute(facts.encode()).fetchall()
+        owner.execute("delete from rowlock.jobs; delete from rowlock.keys")
+    assert answered == job
+    assert (after[:-1], before[-1], after[-1]) == (before[:-1], "1", "2")
+
+
+@pytest.mark.parametrize("until", [None, "1 hour", "-1 hour"])
+def test_an_enqueuer_frees_no_key_of_an_ended_job_but_one_whose_period_is_over(
+    estate: Estate, until: str | None
+) -> None:
+    with estate.session(OWNER) as owner, estate.session("enqueue") as db:
+        job = put(owner, "succeeded", task="t", key="theirs")
+        owner.execute("insert into rowlock.keys values ('theirs', 't', %s, now() + %s::interval)", [job, until])
+
+        free = db.execute(MAKE_WAY, HELD | {"holder": job, "replaces": False}).fetchone()
+
+        held = one(owner, "select count(*) from rowlock.keys")
+        owner.execute("delete from rowlock.keys; delete from rowlock.history")
+    assert (free, held) == (((True,), 0) if until == "-1 hour" else ((False,), 1))
 
 
 def tables(db: Db) -> list[tuple[str, ...]]:

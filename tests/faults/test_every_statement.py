@@ -47,13 +47,14 @@ STARTING = [
     *at(START, "select", "schema_version"),
     *at(SETTLE, "select", "queue_channels"),
     *at(RENEW, "select", "transaction_begin", "retention_longest", "schema_today", "partition_list"),
-    *at(RENEW, "transaction_commit", "queue_settings", "worker_register", "worker_enter"),
+    *at(RENEW, "transaction_commit", "queue_settings", "worker_register", "worker_enter", "schedule_declared"),
     *at(CLAIM, "select", "listen", "job_claim", "job_take_up", "worker_park"),
 ]
 WORKING = [
     *at(CLAIM, "lane_due", "job_claim"),
-    *at(SETTLE, "job_progress", "job_return", "job_settle"),
-    *at(RENEW, "worker_renew", "worker_held", "worker_look", "pause_expire"),
+    *at(SETTLE, "job_progress", "job_return", "breaker_count", "job_settle"),
+    *at(RENEW, "worker_renew", "worker_held", "worker_look", "pause_expire", "job_expire"),
+    *at(RENEW, "schedule_due"),  # what is said to fire them: test_schedules.py
 ]
 RESCUING = at(
     RENEW,
@@ -67,8 +68,16 @@ RESCUING = at(
 )
 CANCELLING = at(SETTLE, "job_cancelling", "job_settle")
 STOPPING = [*at(SETTLE, "job_return", "job_hand_back", "worker_leave"), *at(RENEW, "minute_write")]
-# Upkeep that is done once in minutes or hours, and holds no job.
-SELDOM = {"minute_remove", "partition_owned", "waiter_clear"}
+# Upkeep that is done once in minutes or hours, or said only if the stop takes long enough; it holds no job.
+SELDOM = {
+    "breaker_remove",
+    "firing_remove",
+    "key_sweep",
+    "minute_remove",
+    "partition_owned",
+    "waiter_clear",
+    "worker_tell",
+}
 
 
 @dataclass

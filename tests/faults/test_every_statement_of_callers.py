@@ -21,10 +21,10 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Job, Rowlock, RowlockError, Task
+from rowlock import Job, Key, Rowlock, RowlockError, Task
 from rowlock.db import database
 from rowlock.model.row import Claimed
-from rowlock.store import jobs as job_store
+from rowlock.store import enqueue as enqueuing
 from tests.engine import Engine
 from tests.faults.crew import Member
 from tests.faults.nursery import Nursery
@@ -42,6 +42,7 @@ SHORT, LONG = timedelta(seconds=0.4), timedelta(seconds=10)
 # What the caller is not told of, once it has reached the database.
 PASSING = {"reply lost", "deadlock", "read-only"}
 BULK = 4
+REPLACE = Key("k", taken="replace")
 CLEAR = "delete from rowlock.jobs; delete from rowlock.history; delete from rowlock.keys; delete from rowlock.events"
 
 
@@ -87,6 +88,10 @@ SCENARIOS = {
     "in a loop": Scenario(lambda caller: asyncio.run(_enqueue_in_a_loop(caller))),
     "with a key": Scenario(lambda caller: [caller.task.using(key="k").enqueue(1)]),
     "with a key that is held": Scenario(lambda caller: [caller.task.using(key="k").enqueue(1)], ("k",), 0),
+    "with a key to replace": Scenario(lambda caller: [caller.task.using(key=REPLACE).enqueue(2)]),
+    "with a key that is held, to replace": Scenario(
+        lambda caller: [caller.task.using(key=REPLACE).enqueue(2)], ("k",), 0
+    ),
     "in bulk": Scenario(lambda caller: _enqueue_in_bulk(caller, *[None] * BULK), (), BULK),
     "in bulk, with keys": Scenario(lambda caller: _enqueue_in_bulk(caller, "a", "b", "c", None), ("b",), 3),
 }
@@ -95,7 +100,7 @@ SCENARIOS = {
 @pytest.fixture(autouse=True)
 def _bulk_is_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bulk goes by COPY from hundreds on; what can happen to it is the same with a few."""
-    monkeypatch.setattr(job_store, "LOAD_FROM", BULK)
+    monkeypatch.setattr(enqueuing, "LOAD_FROM", BULK)
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +158,7 @@ def test_an_enqueue_is_acknowledged_or_it_can_be_sent_again(
     scenario = SCENARIOS[name]
     begin_anew(scenario, db)
     everywhere = recorded(proxy, lambda: told(scenario, proxy))
-    assert {"job_put", "job_enqueue", "job_load"} & {point.name for point in everywhere}
+    assert {"job_put", "job_put_keyed", "job_enqueue", "job_load"} & {point.name for point in everywhere}
 
     for point, mode in itertools.product(everywhere, MODES):
         begin_anew(scenario, db)

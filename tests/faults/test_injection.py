@@ -17,7 +17,18 @@ import pytest
 from psycopg.rows import TupleRow
 from psycopg.types.json import Json
 
-from rowlock import Cancel, Filter, Job, JobCancelled, JobFailed, Retry, Rowlock, RowlockError, current_job
+from rowlock import (
+    Cancel,
+    Filter,
+    Job,
+    JobCancelled,
+    JobFailed,
+    Retry,
+    Rowlock,
+    RowlockError,
+    ScheduleNotFound,
+    current_job,
+)
 from rowlock.cli.program import program
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.db.session import connect
@@ -130,6 +141,38 @@ def as_reason_of_a_pause(app: Rowlock, text: str) -> object:
     return text if pause.why == pause.by == text else None
 
 
+def as_schedule(app: Rowlock, text: str) -> object:
+    app.schedules.add(text, app.call("t"), "@daily", by="b", why="w")
+    names = [schedule.name for schedule in app.schedules.list()]
+    tags = recorded(app, app.schedules.run_now(text)).tags
+    return text if names == [app.schedules.remove(text).name] and tags == (f"schedule:{text}",) else None
+
+
+def as_schedule_to_look_for(app: Rowlock, text: str) -> object:
+    try:
+        app.schedules.get(text)
+    except ScheduleNotFound as error:
+        return error.schedule
+    return None
+
+
+def as_what_a_schedule_says(app: Rowlock, text: str) -> object:
+    if app.database.address.conninfo != NOWHERE and not app.schedules.list():
+        app.schedules.add("s", app.call("t"), "@daily")
+    edited = app.schedules.edit("s", queue=text, args={text: text}, by=text, why=text)
+    paused = app.schedules.pause("s", by=text, why=text)
+    said = (edited.queue, edited.args, paused.paused_by, paused.paused_why)
+    return text if said == (text, {text: text}, text, text) else None
+
+
+def as_rule_of_a_schedule(app: Rowlock, text: str) -> object:
+    return app.schedules.add("s", app.call("t"), text).cron
+
+
+def as_zone_of_a_schedule(app: Rowlock, text: str) -> object:
+    return app.schedules.add("s", app.call("t"), "@daily", tz=text).tz
+
+
 def as_queue_of_a_worker(app: Rowlock, text: str) -> object:
     app.worker(queues=[text])
     return text
@@ -161,12 +204,17 @@ ENTRIES: dict[str, Look] = {
     "pause of a queue": as_paused_queue,
     "pause of a task": as_paused_task,
     "reason of a pause": as_reason_of_a_pause,
+    "schedule": as_schedule,
+    "schedule to look for": as_schedule_to_look_for,
+    "what a schedule says": as_what_a_schedule_says,
+    "rule of a schedule": as_rule_of_a_schedule,
+    "zone of a schedule": as_zone_of_a_schedule,
     "queue of a worker": as_queue_of_a_worker,
     "id": as_id,
     "schema": as_schema,
 }
 # What cannot hold most strings; at all others, most of the corpus must get through.
-NARROW = {"schema", "id"}
+NARROW = {"schema", "id", "rule of a schedule", "zone of a schedule"}
 
 
 @pytest.mark.usefixtures("guarded")

@@ -466,6 +466,59 @@ def test_operators_and_settlers_lock_in_one_order(every_order: EveryOrder) -> No
     every_order(scene)
 
 
+# Expiry
+
+
+def test_a_job_that_has_expired_is_claimed_or_ended_by_upkeep(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        world.enqueued(key="k")
+        world.do(acts.spoil())
+        return {"a": held(acts.sweep_expired()), "b": held(acts.claim(world.worker())), "c": acts.sweep_expired()}
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == either("claimed", "expired")
+
+
+def test_a_job_that_expires_while_it_runs_is_left_alone_until_it_is_back(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        [row] = world.running(world.worker(), key="k")
+        world.do(acts.spoil())
+        return {
+            "a": held(acts.give_back([row], RETRIED)),
+            "b": acts.together(acts.sweep_expired(), acts.sweep_expired()),
+        }
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == {frozenset({("returned", 1)}), frozenset({("returned", 1), ("expired", 1)})}
+
+
+def test_a_job_that_expires_and_is_cancelled_ends_once(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        [job] = world.enqueued(key="k")
+        world.do(acts.spoil())
+        return {"a": acts.cancel(job.id), "b": held(acts.sweep_expired())}
+
+    orders = every_order(scene)
+
+    assert {happened(played)["cancelled"] for played in orders} == {1}  # whoever ended it
+
+
+def test_a_key_is_free_when_its_job_has_expired(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        world.enqueued(key="k")
+        world.do(acts.spoil())
+        return {"a": held(acts.sweep_expired()), "b": held(acts.enqueue(acts.new(key="k")))}
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == {
+        frozenset({("expired", 1), ("enqueued", 1)}),
+        frozenset({("expired", 1), ("joined", 1)}),
+    }
+
+
 # Keys
 
 
@@ -535,6 +588,63 @@ def test_a_key_is_free_when_its_job_is_cancelled(every_order: EveryOrder) -> Non
         frozenset({("cancelled", 1), ("enqueued", 1)}),
         frozenset({("cancelled", 1), ("joined", 1)}),
     }
+
+
+# Schedules
+
+
+def test_a_slot_that_two_fire_has_one_job(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        world.do(acts.schedule())
+        return {"a": acts.fire(), "b": acts.fire()}
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == either("enqueued")
+
+
+def test_a_slot_whose_firing_is_rolled_back_is_fired_by_the_next_who_looks(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        world.do(acts.schedule())
+        return {"a": acts.fire(undone=True), "b": acts.together(acts.fire(), acts.fire())}
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == either("enqueued") | {frozenset()}  # b came both times while a was at it
+
+
+def test_a_run_at_boot_that_two_make_is_one(every_order: EveryOrder) -> None:
+    def scene(world: World) -> Parts:
+        world.do(acts.schedule(at_boot=True))
+        return {"a": acts.fire(at_boot=True), "b": acts.fire(at_boot=True)}
+
+    orders = every_order(scene)
+
+    assert outcomes(orders) == either("enqueued")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "update rowlock.schedules set paused_at = rowlock.now(), paused_by = 'me'",
+        "update rowlock.schedules set every = '1 day', next_at = next_at + interval '1 day'",
+        "delete from rowlock.schedules",
+    ],
+    ids=["paused", "edited", "removed"],
+)
+def test_nothing_is_fired_of_a_schedule_once_its_change_is_committed(every_order: EveryOrder, what: str) -> None:
+    def scene(world: World) -> Parts:
+        world.do(acts.schedule())
+        return {"a": acts.fire(), "b": acts.change(what)}
+
+    orders = every_order(scene)
+
+    for played in orders:
+        steps = list(played.steps)
+        changed = steps.index(("b", "transaction_commit"))
+        fired = steps.index(("a", "schedule_fire")) if ("a", "schedule_fire") in steps else len(steps)
+        assert happened(played)["enqueued"] == 0 or fired < changed
+    assert outcomes(orders) == {frozenset({("changed", 1)}), frozenset({("changed", 1), ("enqueued", 1)})}
 
 
 # Resend

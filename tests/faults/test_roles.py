@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import Filter, Job, Rowlock, RowlockError, Task
+from rowlock import Filter, Job, Key, Rowlock, RowlockError, Task
 from rowlock.db.session import connect, run
 from rowlock.store.roles import ALL, ROLES, Role
 from tests.cli.conftest import Type, shop, typed
@@ -30,44 +30,62 @@ PRIVILEGES = ("select", "insert", "update", "references")
 TABLE_PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "references", "trigger")
 
 # The statements that a role's clients say. What is in none of them takes no rights: savepoints, times, catalogues.
-ENQUEUES = {"job_enqueue", "job_put", "job_load", "job_take_back", "key_find", "queue_wake", "queue_channels"}
+ENQUEUES = {
+    *("job_enqueue", "job_put", "job_put_keyed", "job_load", "job_sent_before", "job_take_back", "queue_wake"),
+    "queue_channels",
+}
 RESULTS = {"job_endings", "waiter_enter", "waiter_leave"}
 WORKS = {
     *("claim_probe", "job_claim", "job_take_up", "job_settle", "job_return", "job_progress", "job_held"),
     *("job_hand_back", "job_rescue", "job_orphans", "job_pardon", "job_disown", "job_fence", "job_lock"),
     *("job_cancelling", "job_release", "worker_register", "worker_renew", "worker_held", "worker_enter"),
-    *("worker_leave", "worker_look", "worker_bury", "worker_stuck", "worker_park", "worker_unpark", "worker_list"),
+    *("worker_leave", "worker_look", "worker_bury", "worker_tell", "worker_park", "worker_unpark", "worker_list"),
     *("pause_expire", "pause_list", "queue_settings", "queue_blocked", "retention_longest", "minute_write"),
     *("minute_remove", "minute_sum", "duration_sum", "partition_make", "partition_drop", "waiter_clear"),
     *("lane_list", "lane_count", "lane_due", "running_count", "waiting_count", "job_live"),
+    *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
+    *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
+    "job_replace",
 }
+EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
+    *("worker_match", "task_gather", "lane_ahead"),
     *("job_outline", "history_outline", "event_list", "pause_list", "queue_settings", "retention_longest"),
     *("lane_list", "lane_count", "running_count", "waiting_count", "trouble_count", "rescue_count", "minute_sum"),
     *("duration_sum", "claim_probe", "worker_list", "job_locate", "queue_blocked", "lane_due"),
+    *("schedule_outline", "firing_list"),
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
     *("job_move", "job_reprioritise", "job_run_next", "job_release", "pause_set", "pause_end", "partition_make"),
-    *("job_held", "job_lock", "job_endings"),
+    *("job_held", "job_lock", "job_endings", "key_look"),
+    *("schedule_list", "schedule_lock", "schedule_add", "schedule_edit", "schedule_pause", "schedule_resume"),
+    *("schedule_run", "schedule_remove"),
 }
 SAYS = {
     "enqueue": ENQUEUES,
     "results": RESULTS,
-    "worker": ENQUEUES | WORKS,
-    "viewer": LOOKS,
-    "operator": ENQUEUES | LOOKS | OPERATES,
+    "worker": ENQUEUES | WORKS | EXAMINES | {"attempt_list"},  # it may try a claim out
+    "viewer": LOOKS | EXAMINES,
+    "operator": ENQUEUES | LOOKS | OPERATES | EXAMINES,
     "nothing": set[str](),
 }
 
 
 # What a role is not meant to say and can: they find nothing here. With something to change, the event is refused.
 BESIDE = {
+    "enqueue": {"key_look"},
     "worker": {
+        *("worker_match", "task_gather", "lane_ahead", "key_look"),
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
         *("pause_end", "rescue_count", "waiter_leave"),
+        *("schedule_list", "schedule_lock", "schedule_outline", "schedule_pause", "schedule_resume", "schedule_run"),
+        "firing_list",
     },
-    "operator": {"job_cancelling", "job_orphans", "pause_expire", "worker_held"},
+    "operator": {
+        *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "pause_expire", "worker_held"),
+        *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
+    },
 }
 
 
@@ -260,6 +278,7 @@ def test_a_client_that_may_only_enqueue_enqueues_in_every_way(estate: Estate) ->
         own.commit()
         first = task.using(key=key).enqueue("with a key")
         second = task.using(key=key).enqueue("with a key")
+        changed = task.using(key=Key(key, taken="replace")).enqueue("in its place")
         own.autocommit = True
         by_sql = one(own, "select rowlock.enqueue('t', queue => %s, key => %s)", queue, f"{key} in SQL")
         again = one(own, "select rowlock.enqueue('t', queue => %s, key => %s)", queue, f"{key} in SQL")
@@ -269,6 +288,7 @@ def test_a_client_that_may_only_enqueue_enqueues_in_every_way(estate: Estate) ->
         clear(db, queue)
     assert (first.id, first.created, second.created) == (second.id, True, False)
     assert by_sql == again
+    assert (changed.id, changed.created) == (first.id, False)
 
 
 def test_a_client_that_may_only_enqueue_takes_back_what_it_sent_twice(estate: Estate) -> None:
@@ -329,10 +349,13 @@ LOOKED_WITH = [
     ["jobs", "list", "--queue", "{queue}"],
     ["jobs", "show", "{ended}"],
     ["jobs", "events"],
+    ["explain", "{ended}"],
     ["stats"],
     ["workers"],
     ["queues", "list"],
     ["tasks", "list"],
+    ["schedules", "list"],
+    ["schedules", "show", "{queue}"],
 ]
 
 
@@ -341,12 +364,16 @@ def test_a_viewer_sees_jobs_without_their_data(estate: Estate, typed: Type) -> N
     with estate.session(OWNER) as db:
         live = put(db, queue=queue, args={"word": secret}, tags=["a"])
         ended = put(db, "failed", queue=queue, args={"word": secret}, result=f'"{secret}"', error="E")
-
+        with estate.app(OWNER) as own:
+            own.schedules.add(queue, own.call("t", kwargs={"word": "x"}), "@daily")
+            own.schedules.edit(queue, args={"word": secret})
         with estate.app("viewer") as app:
             page = app.jobs.list(Filter(queue=queue))
             shown = app.get(ended).record()
             tagged = app.jobs.list(Filter(queue=queue, tag="a", state="ready"))
             stats = app.stats()
+            scheduled = app.schedules.get(queue)
+            explained = [app.explain(job) for job in (live, ended)]
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 app.jobs.list(Filter(args={"word": secret}))
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -364,6 +391,10 @@ def test_a_viewer_sees_jobs_without_their_data(estate: Estate, typed: Type) -> N
     assert set(stats.unknown) <= {"snapshots"}
     assert [said.code for said in printed] == [0] * len(LOOKED_WITH), [said.err for said in printed]
     assert "not this role's to read" in printed[1].out
+    assert (scheduled.cron, scheduled.args, scheduled.declared, scheduled.edits) == ("@daily", None, None, None)
+    assert [found.code for found in explained] == ["no_worker", "failed"]
+    assert all(found.unknown == {"arguments, errors": "not this role's to read"} for found in explained)
+    assert "(its errors are not this role's to read)" in explained[1].says
     assert not [said for said in printed if secret in said.out + said.err]
 
 
@@ -389,6 +420,12 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         paused = [pause.queue or pause.task for pause in app.pauses()]
         resumed = [app.resume(queue=queue), app.resume(task=f"t-{queue}")]
         app.enqueue("t", x=1)
+        app.schedules.add(queue, app.call("t", kwargs={"n": 0}), "@daily")
+        app.schedules.edit(queue, rule="@hourly", args={"n": 1})
+        app.schedules.pause(queue)
+        app.schedules.resume(queue)
+        app.schedules.run_now(queue)
+        scheduled = app.schedules.remove(queue)
         with estate.session("operator") as sql:
             in_sql = one(sql, "select rowlock.cancel(%s)", jobs[1])
         kinds = {event.kind for event in app.jobs.events(limit=100)}
@@ -400,6 +437,7 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
     assert [one.changed for one in done] == [1] * 7
     assert {queue, f"t-{queue}"} <= set(paused)
     assert resumed == [True, True]
+    assert scheduled.args == {"n": 1}
     assert in_sql == "cancelled"
     operator = next(role for role in ROLES if role.name == "operator")
     assert kinds >= set(operator.events)
@@ -440,10 +478,21 @@ FORBIDDEN = {
     "update rowlock.history set state = 'succeeded'": ANYBODY,
     "insert into rowlock.history (id) values (gen_random_uuid())": {"enqueue", "results", "viewer"},
     "insert into rowlock.pauses (kind, name) values ('queue', 'q')": {"enqueue", "results", "worker", "viewer"},
+    "insert into rowlock.events (kind, actor) values ('paused', 'breaker')": ANYBODY - {"operator"},
+    "insert into rowlock.breakers (task, failed_at) values ('t', '{}')": ANYBODY - {"worker"},
+    "select failed_at from rowlock.breakers": ANYBODY - {"worker"},
+    "select rowlock.trip('t', '1 hour', 'so')": ANYBODY - {"worker"},
     "update rowlock.queues set keep_failed = '0'": {"enqueue", "results", "worker", "viewer"},
     "update rowlock.workers set lease = 'infinity'": ANYBODY - {"worker"},
     "delete from rowlock.workers": ANYBODY - {"worker"},
     "insert into rowlock.migrations (version) values (99)": ANYBODY,
+    "select args from rowlock.schedules": {"enqueue", "results", "viewer"},
+    "select declared, edits from rowlock.schedules": {"enqueue", "results", "viewer"},
+    "update rowlock.schedules set edits = null": ANYBODY - {"operator"},
+    "update rowlock.schedules set args = '{}'": {"enqueue", "results", "viewer"},
+    "delete from rowlock.schedules": ANYBODY - {"operator"},
+    "delete from rowlock.firings": ANYBODY - {"worker"},
+    "update rowlock.firings set job = null": ANYBODY,
     "select rowlock.token()": ANYBODY - {"worker"},
     "select rowlock.make_part('history', current_date)": {"enqueue", "results", "viewer"},
     "select rowlock.drop_part('history', '2020-01-01')": ANYBODY - {"worker"},

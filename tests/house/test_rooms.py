@@ -16,7 +16,7 @@ FLOORS = (
     ("db",),
     ("workflow",),
     ("worker",),
-    ("actor", "app", "enqueue", "jobs", "operate", "pauses", "tasks"),
+    ("actor", "app", "doctor", "enqueue", "explain", "jobs", "operate", "pauses", "schedules", "tasks"),
     ("cli", "dashboard", "demo", "telemetry", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -18,14 +19,25 @@ import pytest
 from rowlock import store
 from rowlock.db.session import converse, run
 from rowlock.model.answer import Event
+from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
+from rowlock.model.key import Key
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Snoozed, Succeeded
+from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Orphan
+from rowlock.model.schedule import Cron, Every, ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.store import (
+    breakers,
     catalogue,
     clock,
+    declaring,
+    doctor,
+    enqueue,
+    expiry,
+    explain,
+    firing,
     gauges,
     jobs,
     minutes,
@@ -35,6 +47,7 @@ from rowlock.store import (
     queues,
     roles,
     scan,
+    schedules,
     schema,
     stats,
     verbs,
@@ -58,6 +71,8 @@ OTHER = CLAIMED._replace(id=new_id(), token=str(uuid4()))
 PLAIN = NewJob(new_id(), "q", "t", "{}", 0, 10)
 LADEN = NewJob(new_id(), "q", "t", "{}", 4, 1, datetime.now(UTC), None, DAY, ("a", 'b "c"'), "key")
 LATER = NewJob(new_id(), "q", "t", "{}", -4, 1, None, DAY)
+REPLACING = LADEN._replace(id=new_id(), meaning=Key("key", taken="debounce", at_most=DAY), is_priority_named=True)
+UNIQUE = PLAIN._replace(id=new_id(), key="unique", meaning=Key("unique", period=DAY, taken="raise"))
 EVERYTHING = Filter(
     queue="q",
     task="t",
@@ -72,14 +87,38 @@ EVERYTHING = Filter(
 )
 LIVE = [Found(new_id(), "t", "ready", None, None), Found(new_id(), "t", "running", None, None)]
 ENDED = [Found(new_id(), "t", "failed", date(2024, 1, 1), None), Found(new_id(), "t", "cancelled", date.max, None)]
+RECORD = JobRecord.read(
+    [new_id(), "t", "q", "ready", -4, 0, 0, 0, 10, "2024-01-01 00:00:00+00", "2024-01-01 00:00:00+00", *[None] * 13]
+)
+BY_CLOCK = ScheduleSpec(
+    name='a "b"', rule=Cron("0 9 * * *", "Europe/Paris"), task="t", tags=("a", 'b "c"'), expires=DAY, at_boot=True
+)
+BY_SPAN = ScheduleSpec(name="s", rule=Every(DAY), task="t")
+SCHEDULED = declaring.Known("s", "12", "0 9 * * *", "Europe/Paris", None, "{}", None, "2024-01-01 00:00:00+00", None)
+SLOTS = [firing.Slot(datetime.now(UTC), new_id(), None, DAY), firing.Slot(datetime.now(UTC), None, "missed")]
+MOMENT = datetime.now(UTC)
+SCHEDULE = ScheduleSpec(name="s", rule=Cron("0 3 * * *", "Europe/Paris"), task="t")
 LOOK: dict[str, Any] = {"before": TOP, "down_to": NIL, "limit": 5, "whole": True}
 WHO: dict[str, Any] = {"actor": "me", "why": "so"}
 NOBODY: dict[str, Any] = {"actor": "me", "why": None}
 
 # Every builder with values such as it meets; one more where a parameter can be empty.
 BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
+    breakers.count: [
+        breakers.count(
+            [breakers.Failures("t", 2, "E", Breaker()), breakers.Failures('a "b"', 1, "E", Breaker(failures=1))]
+        )
+    ],
+    breakers.remove: [breakers.remove(age=DAY)],
     clock.aim: [clock.aim(to=datetime.now(UTC)), clock.aim(by=DAY), clock.aim(by=-DAY), clock.aim(ahead="-1.5")],
     clock.move: [clock.move()],
+    explain.candidates: [explain.candidates(queue="q", task="t")],
+    explain.tasks: [explain.tasks("q")],
+    explain.ahead: [explain.ahead(RECORD)],
+    explain.holder: [explain.holder("key")],
+    enqueue.put_keyed: [enqueue.put_keyed([LADEN, REPLACING, UNIQUE])],
+    enqueue.sent_before: [enqueue.sent_before([new_id()])],
+    enqueue.sweep_keys: [enqueue.sweep_keys(5)],
     jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER])],
     jobs.put: [jobs.put(PLAIN), jobs.put(LADEN), jobs.put(LATER)],
     jobs.claim: [
@@ -118,6 +157,32 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     pauses.listed: [pauses.listed()],
     pauses.expire: [pauses.expire(actor="me")],
     pauses.release: [pauses.release("t")],
+    declaring.look: [declaring.look([]), declaring.look(["s", 'a "b"'])],
+    declaring.write: [
+        declaring.write(
+            [
+                declaring.Written(BY_CLOCK, "{}", None, datetime.now(UTC)),
+                declaring.Written(BY_SPAN, "{}", "1234", "2024-01-01 00:00:00+00"),
+            ]
+        )
+    ],
+    declaring.correct: [declaring.correct([(SCHEDULED, datetime.now(UTC))])],
+    firing.due: [
+        firing.due(limit=5),
+        firing.due(limit=5, left_out=["12 s", '13 a "b"'], boots=["s"], booted_before=datetime.now(UTC)),
+    ],
+    firing.fire: [
+        firing.fire([]),
+        firing.fire(
+            [
+                firing.Firing('a "b"', "12", datetime.now(UTC), None, None, True, []),
+                firing.Firing("s", "12", datetime.now(UTC), datetime.now(UTC), datetime.now(UTC), False, SLOTS),
+            ]
+        ),
+    ],
+    firing.make_room: [firing.make_room([new_id()], schedule="s", keep=DAY)],
+    firing.remove: [firing.remove(5)],
+    expiry.expire: [expiry.expire(keep=DAY)],
     queues.settings: [queues.settings()],
     queues.channels: [queues.channels(["q", "ü"])],
     queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
@@ -153,6 +218,27 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.owned: [schema.owned()],
     schema.partition_lock: [schema.partition_lock()],
     schema.longest_retention: [schema.longest_retention()],
+    schedules.listed: [schedules.listed(None), schedules.listed("s")],
+    schedules.outlined: [schedules.outlined(None), schedules.outlined("s")],
+    schedules.lock: [schedules.lock("s")],
+    schedules.add: [
+        schedules.add(SCHEDULE, next_at=datetime.now(UTC), **WHO),
+        schedules.add(
+            replace(SCHEDULE, rule=Every(DAY), expires=DAY, tags=("a",)), next_at=datetime.now(UTC), **NOBODY
+        ),
+    ],
+    schedules.edit: [
+        schedules.edit(SCHEDULE, edits=None, next_at=datetime.now(UTC), changes={}, **NOBODY),
+        schedules.edit(SCHEDULE, edits={"queue": "ü"}, next_at=datetime.now(UTC), changes={"a": ["b", None]}, **WHO),
+    ],
+    schedules.pause: [
+        schedules.pause("s", until=datetime.now(UTC), duration=None, **WHO),
+        schedules.pause("s", until=None, duration=DAY, **NOBODY),
+    ],
+    schedules.resume: [schedules.resume("s", next_at=datetime.now(UTC), **WHO)],
+    schedules.remove: [schedules.remove("s", **WHO), schedules.remove("s", **NOBODY)],
+    schedules.run: [schedules.run("s", job_id=new_id(), **WHO)],
+    schedules.firings: [schedules.firings("s", limit=5)],
     stats.places: [stats.places([new_id()]), stats.places([])],
     stats.workers: [stats.workers()],
     catalogue.connections: [catalogue.connections()],
@@ -160,6 +246,23 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     catalogue.sizes: [catalogue.sizes()],
     catalogue.snapshots: [catalogue.snapshots(5)],
     catalogue.vacuum: [catalogue.vacuum()],
+    doctor.attempts: [doctor.attempts(worker=WORKER)],
+    doctor.begin_trial: [doctor.begin_trial(DAY)],
+    doctor.claim: [doctor.claim("q", limit=5, worker=WORKER)],
+    doctor.clock: [doctor.clock()],
+    doctor.cost_of: [doctor.cost_of(jobs.put(PLAIN))],
+    doctor.described: [doctor.described()],
+    doctor.notifications: [doctor.notifications()],
+    doctor.overrides: [doctor.overrides(["fsync", "synchronous_commit"])],
+    doctor.peak: [doctor.peak(5)],
+    doctor.policies: [doctor.policies()],
+    doctor.rights: [doctor.rights()],
+    doctor.schedules: [doctor.schedules(late=DAY, most=5)],
+    doctor.server: [doctor.server()],
+    doctor.settings: [doctor.settings(["fsync"])],
+    doctor.standbys: [doctor.standbys()],
+    doctor.tables: [doctor.tables()],
+    doctor.transactions: [doctor.transactions(5)],
     gauges.begin: [gauges.begin(DAY)],
     gauges.probe: [gauges.probe(["q", "ü"], limit=5)],
     gauges.ready: [gauges.ready(5)],
@@ -214,7 +317,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.leave: [workers.leave(worker=WORKER)],
     workers.look: [workers.look(worker=WORKER, suspected=[]), workers.look(worker=WORKER, suspected=[str(uuid4())])],
     workers.bury: [workers.bury()],
-    workers.stuck: [workers.stuck(worker=WORKER, count=2)],
+    workers.tell: [workers.tell(worker=WORKER, stuck=2, stopping=True)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],
     workers.unpark: [workers.unpark(worker=WORKER)],
 }
@@ -392,14 +495,14 @@ def test_every_copy_names_its_table_and_columns() -> None:
 
 
 def test_every_conversation_runs_with_what_its_builder_gives(house: House) -> None:
-    many = [PLAIN._replace(id=job_id) for job_id in new_ids(jobs.LOAD_FROM)]
+    many = [PLAIN._replace(id=job_id) for job_id in new_ids(enqueue.LOAD_FROM)]
 
     with house.connection.transaction(force_rollback=True):
         run_one = partial(run, house.connection.cursor(), schema=house.schema)
-        converse(run_one, jobs.enqueue_all([PLAIN, LADEN, LATER]))
+        converse(run_one, enqueue.enqueue_all([PLAIN, LADEN, LATER]))
         again = [PLAIN, LADEN._replace(id=new_id())]
-        converse(run_one, jobs.enqueue_all(again, resend=True))
-        converse(run_one, jobs.enqueue_all(many))
+        converse(run_one, enqueue.enqueue_all(again, resend=True))
+        converse(run_one, enqueue.enqueue_all(many))
         there = house.connection.execute(f"select count(*) from {house.schema}.jobs".encode()).fetchone()
 
     assert there == (3 + len(many),)
@@ -411,7 +514,7 @@ def test_a_statement_that_nothing_builds_is_no_statement() -> None:
 
 
 def test_blocks_of_a_copy_are_made_late() -> None:
-    conversation = jobs.enqueue_all([PLAIN] * jobs.LOAD_FROM)
+    conversation = enqueue.enqueue_all([PLAIN] * enqueue.LOAD_FROM)
     next(conversation)
 
     copy = conversation.send(["2024-01-01 00:00:00+00"])

@@ -16,15 +16,18 @@ from rowlock.cli.program import program
 from rowlock.contrib import django
 from rowlock.model.verb import VERBS
 from rowlock.operate import Jobs
+from rowlock.schedules import Schedules
 from tests.house.reading import PACKAGE, ROOT, read
 
 # Verbs that do I/O come in pairs, x and ax.
 PAIRED = {
     rowlock.Rowlock: {
         "close",
+        "doctor",
         "enqueue",
         "enqueue_call",
         "enqueue_many",
+        "explain",
         "get",
         "migrate",
         "pause",
@@ -32,8 +35,9 @@ PAIRED = {
         "resume",
         "stats",
     },
-    rowlock.Job: {"record", "result"},
+    rowlock.Job: {"explain", "record", "result"},
     Jobs: {"list", "preview", "events", *VERBS},
+    Schedules: {"add", "edit", "firings", "get", "list", "next", "pause", "remove", "resume", "run_now"},
     rowlock.Task: {"enqueue"},
     rowlock.Call: {"enqueue"},
 }
@@ -116,7 +120,7 @@ def test_a_name_for_tests_has_a_docstring_and_is_in_its_guide(name: str) -> None
     assert re.search(rf"\b{name}\b", guide)
 
 
-@pytest.mark.parametrize("name", ["assert_enqueued", "assert_not_enqueued", "drain"])
+@pytest.mark.parametrize("name", ["assert_enqueued", "assert_not_enqueued", "drain", "fire"])
 def test_a_verb_for_tests_has_an_async_twin_of_the_same_signature(name: str) -> None:
     assert inspect.signature(getattr(testing, name)) == inspect.signature(getattr(testing, f"a{name}"))
 

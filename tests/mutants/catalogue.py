@@ -186,6 +186,61 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "M23a",
+        "whoever looks first is trusted to be alone: what two have seen, two fire",
+        "tests/faults/test_interleavings.py::test_a_slot_that_two_fire_has_one_job",
+        [
+            Change("store/sql/schedule_fire.sql", " and schedule.xmin::text = planned.version", ""),
+            Change(
+                "store/sql/schedule_fire.sql",
+                "where (slot.id in (select job from noted)) is true",
+                "where slot.id is not null",
+            ),
+        ],
+    ),
+    Mutant(
+        "M23b",
+        "a clock or a schedule that was set back fires its slots again",
+        "tests/store/test_firing.py::test_a_slot_that_is_written_down_makes_no_second_job_whatever_the_schedule_says",
+        [
+            Change(
+                "store/sql/schedule_fire.sql",
+                "where (slot.id in (select job from noted)) is true",
+                "where slot.id is not null",
+            ),
+        ],
+    ),
+    Mutant(
+        "M24a",
+        "every deploy begins the interval anew, and a long one never ends",
+        "tests/worker/test_schedules.py::test_a_deploy_changes_what_it_changes_and_leaves_the_rest",
+        [
+            Change(
+                "store/declaring.py", "known.next_at if is_same else holds.rule.after(now)", "holds.rule.after(now)"
+            ),
+        ],
+    ),
+    Mutant(
+        "M24b",
+        "a slot is written down in one transaction, and its job is made in another",
+        "tests/faults/test_schedules.py::test_two_thousand_slots_and_six_who_fire_them_make_two_thousand_jobs",
+        [
+            Change(
+                "worker/schedule.py",
+                '            with connection.sweep("schedules") as free:\n',
+                '            connection.run(firing.fire(one.firing._replace(slots=[slot._replace(job=None) for slot in one.firing.slots]) for one in batch[:1]))\n            with connection.sweep("schedules") as free:\n',
+            ),
+        ],
+    ),
+    Mutant(
+        "M25",
+        "a daily job runs twice in the night that has an hour twice, or not at all in the one that lacks it",
+        "tests/model/test_cron.py::test_a_daily_job_runs_once_on_the_night_that_has_an_hour_twice",
+        [
+            Change("model/cron.py", "find = _set_times if expression.is_fixed else _wall_times", "find = _wall_times"),
+        ],
+    ),
+    Mutant(
         "M26",
         "a worker's own connection that hangs holds it up for ever",
         "tests/db/test_deadlines.py::test_a_link_comes_back_on_another_connection_when_its_own_hangs",
@@ -298,13 +353,41 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "M42",
         "the loser of a key believes in a winner that is gone",
-        "tests/faults/test_interleavings.py::test_a_key_is_held_until_its_job_has_ended",
+        "tests/test_key_periods.py::test_a_key_is_free_when_its_period_is_over",
         [
             Change(
-                "store/jobs.py",
-                "        refused = [job for job in refused if job.key not in holders]\n        if refused:\n            inserted",
-                "        refused = []\n        if refused:\n            inserted",
+                "store/migrations/0001_jobs.sql",
+                "        if not found then\n            if not (held.task = task and replaces) and",
+                "        if not found then\n            return false;\n            if not (held.task = task and replaces) and",
             ),
+        ],
+    ),
+    Mutant(
+        "M42a",
+        "a job that runs is given other arguments, and they are lost",
+        "tests/faults/test_key_interleavings.py::test_a_job_is_changed_before_it_is_claimed_or_another_is_made",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "        elsif live.state = 'running' then\n            update",
+                "        elsif false then\n            update",
+            ),
+        ],
+    ),
+    Mutant(
+        "M42b",
+        "a job that is sent again takes the key that it has lost from another",
+        "tests/faults/test_key_interleavings.py::test_a_job_that_is_sent_again_is_made_once_whoever_has_its_key_by_now",
+        [
+            Change("store/enqueue.py", "        jobs = [job for job in jobs if job.id not in there]\n", ""),
+        ],
+    ),
+    Mutant(
+        "M42c",
+        "a key is free when its job has succeeded, whatever its period",
+        "tests/test_key_periods.py::test_a_key_with_a_period_is_held_after_its_job_has_succeeded",
+        [
+            Change("store/sql/job_settle.sql", "coalesce(until <= rowlock.now(), true)", "true"),
         ],
     ),
     Mutant(

@@ -18,7 +18,7 @@ from rowlock.db.session import Connection, connect
 FILE = Path(__file__).resolve().parents[2] / "src" / "rowlock" / "store" / "migrations" / "schema.sql"
 
 HEAD = """\
--- The sum of the migrations, as PostgreSQL describes it. Nothing reads it but people and a test.
+-- The sum of the migrations, as PostgreSQL describes it. People, a test and the doctor read it.
 -- Written by: ./run python -m tests.store.snapshot
 """
 

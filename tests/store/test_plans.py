@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow
 
 from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import expiry, jobs
 from rowlock.store.jobs import PRIORITIES, Lane
 from rowlock.store.query import Query, statement
 from tests.engine import Engine
@@ -200,3 +200,19 @@ def test_under_a_held_snapshot_a_claim_does_not_walk_the_dead(engine: Engine, db
 
     assert from_floor < 250
     assert from_bottom > 10 * from_floor  # else this test proves nothing
+
+
+def test_a_sweep_for_expired_jobs_costs_what_has_expired(engine: Engine, db: Db) -> None:
+    sweep = Prepared(engine, expiry.expire(keep=timedelta(days=1)))
+    flood(db)
+    db.execute("update rowlock.jobs set expires_at = rowlock.now() + interval '1 day'")
+    load(db, BATCH)
+    db.execute("update rowlock.jobs set expires_at = rowlock.now() where expires_at is null")
+
+    plan = sweep.explain(expiry.expire(keep=timedelta(days=1)))
+    nothing = sweep.explain(expiry.expire(keep=timedelta(days=1)))
+
+    assert plan.whole_scans() == []
+    assert plan.rows_touched() < 10 * BATCH
+    assert nothing.rows_touched() <= 1
+    assert {node.get("Index Name") for node in nothing.nodes} >= {"jobs_expiring"}

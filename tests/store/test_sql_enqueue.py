@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import psycopg
 import pytest
 
 from rowlock import Rowlock
+from tests.rows import travel
 from tests.waiting import auntil
 from tests.worker.working import Db, ended, one, work_off
 
@@ -32,7 +34,7 @@ def test_every_option_lands_in_its_column(db: Db) -> None:
 
     row = db.execute(
         """select queue, priority, run_at - created_at = '1 hour', key, tags, attempts,
-            expires_at - created_at = '2 hours'
+            expires_at - run_at = '2 hours'
         from rowlock.jobs"""
     ).fetchone()
     assert row == ("q", 2, True, "k", ["a", "b"], 3, True)
@@ -79,3 +81,58 @@ def test_a_parked_worker_is_woken(app: Rowlock, db: Db) -> None:
             await auntil(lambda: ended(db))
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("taken => 'drop', key => 'k'", "say return, skip, raise, replace or debounce"),
+        ("taken => null, key => 'k'", "taken is null"),
+        ("taken => 'skip'", "give a key"),
+        ("period => '1 hour'", "give a key"),
+        ("period => '0', key => 'k'", "more than 0"),
+        ("period => '401 days', key => 'k'", "up to 400 days"),
+        ("period => '1 hour', taken => 'replace', key => 'k'", "cannot be taken => 'replace'"),
+        ("taken => 'debounce', key => 'k', delay => '1 s'", "at_most goes with"),
+        ("taken => 'replace', key => 'k', at_most => '1 s'", "at_most goes with"),
+        ("taken => 'debounce', key => 'k', at_most => '1 s'", "give a delay or run_at"),
+        ("taken => 'debounce', key => 'k', at_most => '0', delay => '1 s'", "say more than 0"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_refused(db: Db, options: str, words: str) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=words):
+        db.execute(f"select rowlock.enqueue('t', {options})".encode())
+
+
+def test_a_taken_key_means_what_is_said(db: Db) -> None:
+    first = one(db, "select rowlock.enqueue('t', '{\"n\": 1}', key => 'k', delay => '10 min')")
+
+    answers = [
+        one(db, f"select rowlock.enqueue({call})")
+        for call in (
+            "'t', '{\"n\": 2}', key => 'k', taken => 'return'",
+            "'other', '{\"n\": 3}', key => 'k', taken => 'skip'",
+            "'t', '{\"n\": 4}', key => 'k', taken => 'replace', priority => 3",
+            "'t', '{\"n\": 5}', key => 'k', taken => 'debounce', delay => '20 min', at_most => '15 min'",
+        )
+    ]
+
+    facts = "select args ->> 'n', priority, run_at - created_at = '15 min' from rowlock.jobs"
+    assert answers == [first] * 4
+    assert db.execute(facts.encode()).fetchall() == [("5", 3, True)]
+    for call in ("'t', key => 'k', taken => 'raise'", "'other', key => 'k', taken => 'replace'"):
+        with pytest.raises(psycopg.errors.UniqueViolation, match=f"belongs to job {first} of task t"):
+            db.execute(f"select rowlock.enqueue({call})".encode())
+
+
+def test_a_key_is_held_for_its_period(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    hourly = "select rowlock.enqueue('quick', key => 'k', period => '1 hour')"
+    first = one(db, hourly)
+    work_off(app, db)
+
+    assert one(db, hourly) == first
+    travel(db, timedelta(hours=1))
+    assert one(db, hourly) != first

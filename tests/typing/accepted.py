@@ -7,8 +7,21 @@ from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, Job, JobRecord, current_job
-from tests.typing.declared import add, app, count, greet, measure, render, send_mail, tasks, total
+from rowlock import Call, Job, JobRecord, Key, Task, current_job
+from tests.typing.declared import (
+    add,
+    app,
+    count,
+    greet,
+    measure,
+    render,
+    report,
+    send_mail,
+    sweep,
+    sync,
+    tasks,
+    total,
+)
 
 
 def enqueue_keeps_the_signature() -> None:
@@ -51,6 +64,8 @@ async def bind_gives_a_typed_call() -> None:
 
 async def many_keep_the_result_type(connection: psycopg.Connection[Any]) -> None:
     assert_type(app.enqueue_many([greet.bind("Ada"), greet.using(key="k").bind("Bob")]), list[Job[str]])
+    unique = Key("k", period=timedelta(hours=1), taken="raise")
+    assert_type(app.enqueue_many([greet.using(key=unique).bind("Ada")]), list[Job[str]])
     assert_type(app.enqueue_many((add.bind(n) for n in range(3)), connection=connection), list[Job[int]])
     assert_type(await app.aenqueue_many([render.bind(1)]), list[Job[bytes]])
     mixed: list[Call[object]] = [add.bind(1), greet.bind("Ada")]
@@ -95,3 +110,13 @@ def a_task_is_still_its_function() -> None:
     add(1, b=2)
     greet("Ada", loud=True)
     app.include(tasks)
+
+
+def a_schedule_keeps_the_signature() -> None:
+    assert_type(report, Task[[], int])
+    assert_type(report.enqueue(), Job[int])
+    assert_type(sync.enqueue(since=3), Job[str])
+    assert_type(sweep.enqueue(deep=True), Job[None])
+    report.every("0 18 * * *", name="evening")
+    greet.using(queue="mail", tags=["a"]).bind("Ada").every("0 9 * * *", tz="Europe/Paris", name="greet-ada")
+    render.bind(1).every(timedelta(hours=1), overlap="replace", catch_up="last")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowlock import Retry, Rowlock, Tasks
+from rowlock import Breaker, Retry, Rowlock, Tasks
 
 app = Rowlock()
 tasks = Tasks()
@@ -35,7 +35,7 @@ def measure(width: int) -> dict[str, int]:
     return {"width": width}
 
 
-@tasks.task(queue="slow")
+@tasks.task(queue="slow", expires=timedelta(hours=1), breaker=Breaker(failures=5, pause=timedelta(minutes=1)))
 async def render(page: int) -> bytes:
     return b"%d" % page
 
@@ -43,3 +43,19 @@ async def render(page: int) -> bytes:
 @app.task
 def count(*numbers: int, **named: bool) -> int:
     return len(numbers) + len(named)
+
+
+@app.task.every("0 9 * * MON-FRI", tz="Europe/Paris")
+async def report() -> int:
+    return 0
+
+
+@app.task.every(timedelta(minutes=5), jitter=timedelta(seconds=30), overlap="allow", catch_up=3, at_boot=True)
+@tasks.task(queue="io")
+def sync(since: int = 0) -> str:
+    return str(since)
+
+
+@tasks.task.every("@daily", name="sweep", catch_up="none")
+def sweep(*, deep: bool = False) -> None:
+    return None

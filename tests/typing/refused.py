@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowlock import Call, Job
-from tests.typing.declared import add, app, greet, measure, render, send_mail, tasks, total
+from rowlock import Call, Job, Key
+from tests.typing.declared import add, app, greet, measure, render, report, send_mail, sync, tasks, total
 
 
 def enqueue_refuses_wrong_arguments() -> None:
@@ -45,6 +45,8 @@ async def using_refuses_wrong_options_and_arguments() -> None:
     add.using("sums")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     add.using(queue="sums").enqueue("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await add.using(queue="sums").aenqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    Key("k", taken="drop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Key("k", timedelta(hours=1))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     greet.using(key="k").bind(loud=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
@@ -83,6 +85,8 @@ async def results_are_typed_and_take_a_timedelta() -> None:
 def declarations_refuse_wrong_options() -> None:
     app.task(queue=1)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     app.task(quue="mail")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    app.task(expires=60)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    app.task(breaker=20)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     app.task(timeout=30)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     tasks.task(retry=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     tasks.task("name")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -93,3 +97,16 @@ def declarations_refuse_wrong_options() -> None:
 def a_task_called_here_refuses_wrong_arguments() -> None:
     add("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     greet("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def schedules_refuse_wrong_rules_and_policies() -> None:
+    app.task.every(60)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.task.every("@daily", tz=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.task.every("@daily", overlap="drop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tasks.task.every("@daily", catch_up="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tasks.task.every()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    add.every("@daily", jitter=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    add.bind(1).every("@daily", queue="sums")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    report.enqueue(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    sync.enqueue(since="0")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.task.every("@daily")("report")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]

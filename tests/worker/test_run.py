@@ -185,7 +185,7 @@ def test_a_job_that_has_expired_is_cancelled_unrun(app: Rowlock, db: Db) -> None
     async def stale() -> NoReturn:
         raise AssertionError("ran")
 
-    stale.using(expires=timedelta(0)).enqueue()
+    stale.using(expires=timedelta(microseconds=1)).enqueue()
     work_off(app, db)
 
     assert ended(db) == [("stale", "cancelled", "expired", 0)]

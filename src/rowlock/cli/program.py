@@ -13,17 +13,20 @@ from rowlock.cli.bench import bench
 from rowlock.cli.completion import completion
 from rowlock.cli.config import config
 from rowlock.cli.demo import demo
+from rowlock.cli.doctor import doctor
+from rowlock.cli.explain import explain
 from rowlock.cli.jobs import jobs
 from rowlock.cli.migrate import migrate
 from rowlock.cli.options import is_debugging
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, INTERRUPTED, NOTHING_MATCHED
 from rowlock.cli.paging import OURSELVES
 from rowlock.cli.queues import queues
+from rowlock.cli.schedules import schedules
 from rowlock.cli.stats import stats
 from rowlock.cli.tasks import tasks
 from rowlock.cli.worker import worker
 from rowlock.cli.workers import workers
-from rowlock.errors import JobNotFound, NotConfigured, RowlockError
+from rowlock.errors import JobNotFound, NotConfigured, RowlockError, ScheduleNotFound
 
 
 class _NotThere(click.ClickException):
@@ -40,7 +43,7 @@ class Program(click.Group):
         except RowlockError as error:
             if is_debugging(ctx):
                 raise
-            refused = _NotThere if isinstance(error, JobNotFound) else click.ClickException
+            refused = _NotThere if isinstance(error, JobNotFound | ScheduleNotFound) else click.ClickException
             raise refused(words.line(_sentence(error))) from error
         except (KeyboardInterrupt, click.Abort):  # Abort: Ctrl-C, or the end of the input, at a question
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -62,7 +65,10 @@ def program() -> None:
     """Durable background jobs for Python on nothing but PostgreSQL."""
 
 
-for command in (bench, completion, config, demo, jobs, migrate, queues, stats, tasks, worker, workers):
+for command in (
+    *(bench, completion, config, demo, doctor, explain, jobs, migrate),
+    *(queues, schedules, stats, tasks, worker, workers),
+):
     program.add_command(command)
 
 

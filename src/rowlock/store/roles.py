@@ -67,6 +67,20 @@ _OUTLINE = (
     *("run_at", "created_at", "started_at", "worker", "key", "tags", "reason", "progress"),
 )
 
+# A schedule, but for its arguments, and for what was declared and edited, where they are too.
+_SCHEDULE = (
+    *("name", "cron", "tz", "every", "task", "queue", "priority", "attempts", "expires", "tags", "jitter", "overlap"),
+    *("catch_up", "at_boot", "is_declared", "is_edited", "paused_at", "paused_until", "paused_by", "paused_why"),
+    *("next_at", "last_at", "held", "booted_at", "jobs", "created_at"),
+)
+
+# What code says of a schedule, and what comes of firing it: a pause that is over goes, too.
+_DECLARED = (
+    *("name", "cron", "tz", "every", "task", "args", "queue", "priority", "attempts", "expires", "tags", "jitter"),
+    *("overlap", "catch_up", "at_boot", "declared", "next_at", "created_at"),
+)
+_FIRED = ("last_at", "held", "booted_at", "jobs", "paused_at", "paused_until", "paused_by", "paused_why")
+
 _VIEW: Rights = {
     "migrations": {"select": ALL},
     "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "cancel_at")},
@@ -76,6 +90,8 @@ _VIEW: Rights = {
     "workers": {"select": ALL},
     "minutes": {"select": ALL},
     "events": {"select": ALL},
+    "schedules": {"select": _SCHEDULE},
+    "firings": {"select": ALL},
 }
 
 # Who may only add events cannot date them, and nobody but the owner can change or remove any.
@@ -84,9 +100,13 @@ _LOG: Rights = {"events": {"insert": ("kind", "job", "actor", "details")}}
 _WORK: Rights = {
     "jobs": {"select": ALL, "update": ALL, "delete": ALL},
     "history": {"insert": ALL},
-    "keys": {"delete": ALL},
+    "keys": {"update": ("until",), "delete": ALL},
     "queues": {"select": ALL},
     "pauses": {"select": ALL, "delete": ALL},
+    "breakers": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
+    # What an operator has edited is not a worker's to change.
+    "schedules": {"select": ALL, "insert": _DECLARED, "update": (*_DECLARED, *_FIRED)},
+    "firings": {"select": ALL, "insert": ALL, "delete": ALL},
     "workers": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "present": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "parked": {"select": ALL, "insert": ALL, "delete": ALL},
@@ -105,13 +125,16 @@ _OPERATE: Rights = {
     },
     # No row of history is changed, but to lock one takes the right to change something of it.
     "history": {"select": ALL, "insert": ALL, "update": ("progress",), "delete": ALL},
-    "keys": {"delete": ALL},
+    "keys": {"update": ("until",), "delete": ALL},
     "queues": {"insert": ALL, "update": ALL, "delete": ALL},
     "pauses": {"insert": ALL, "update": ALL, "delete": ALL},
+    "breakers": {"select": ("task",), "delete": ALL},
+    "schedules": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
+    "firings": {"insert": ALL},
     "waiters": {"select": ("job", "listener")},
 }
 
-_CLIENT = ("now", "channel", "uuid7", "enqueue", "take_back")
+_CLIENT = ("now", "channel", "uuid7", "enqueue", "put", "make_way", "sent_before", "take_back")
 
 ROLES: tuple[Role, ...] = (
     Role("enqueue", _ENQUEUE, _CLIENT),
@@ -119,15 +142,18 @@ ROLES: tuple[Role, ...] = (
     Role(
         "worker",
         _with(_ENQUEUE, _WORK, _LOG),
-        (*_CLIENT, "token", "add_error", "make_part", "drop_part"),
-        events=("rescued", "poisoned", "resumed"),
+        (*_CLIENT, "token", "add_error", "make_part", "drop_part", "trip"),
+        events=("rescued", "poisoned", "resumed", "replaced"),
     ),
     Role("viewer", _VIEW, ("now",)),
     Role(
         "operator",
         _with(_ENQUEUE, _VIEW, _OPERATE, _LOG),
         (*_CLIENT, "cancel", "make_part"),
-        events=("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
+        events=(
+            *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
+            *("added", "edited", "removed", "run_now"),
+        ),
     ),
 )
 

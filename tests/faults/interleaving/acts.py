@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from rowlock.model.ids import new_ids
+from rowlock.model.key import Key
 from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob, Rescued
 from rowlock.model.spec import Keep
 from rowlock.model.verb import LIVE
-from rowlock.store import jobs, pauses, verbs, workers
+from rowlock.store import expiry, firing, jobs, pauses, verbs, workers
+from rowlock.store.enqueue import enqueue_all
+from rowlock.store.enqueue import sweep_keys as sweep
 from rowlock.store.jobs import PRIORITIES, Lane
 from rowlock.store.query import Query
 from rowlock.store.scan import Found
-from tests.faults.interleaving.machine import BEGIN, COMMIT, Part
+from rowlock.worker.schedule import decide
+from tests.faults.interleaving.machine import BEGIN, COMMIT, ROLLBACK, Part
 
 DAY = timedelta(days=1)
 FAILURE = '{"type": "ValueError", "message": "no"}'
@@ -37,18 +41,29 @@ class Fact(NamedTuple):
     row: Claimed | None = None
 
 
-def new(count: int = 1, *, key: str | None = None, task: str = "t") -> list[NewJob]:
-    """Jobs that nobody has enqueued yet."""
-    return [NewJob(job_id, "default", task, "{}", 0, 10, key=key) for job_id in new_ids(count)]
+def new(count: int = 1, *, key: str | Key | None = None, task: str = "t", args: str = "{}") -> list[NewJob]:
+    """Jobs that nobody has enqueued yet; those that are to be put off, to now."""
+    text, meaning = (key.text, key) if isinstance(key, Key) else (key, None)
+    delay = timedelta(0) if meaning is not None and meaning.taken == "debounce" else None
+    return [
+        NewJob(job_id, "default", task, args, 0, 10, delay=delay, key=text, meaning=meaning)
+        for job_id in new_ids(count)
+    ]
 
 
 def enqueue(made: Sequence[NewJob], *, resend: bool = False) -> Part:
     """As the app does it, held keys and all."""
-    existing = yield from jobs.enqueue_all(made, resend=resend)
+    existing = yield from enqueue_all(made, resend=resend)
     return [
         Fact("joined", existing[job.id].id) if job.id in existing else Fact("enqueued", job.id)
         for job in made
     ]  # fmt: skip
+
+
+def sweep_keys() -> Part:
+    """See to keys whose periods are over."""
+    yield sweep(10)
+    return []
 
 
 def claim(worker: str, limit: int = 10, *, queues: Sequence[str] = ("default",), above: Claimed | None = None) -> Part:
@@ -164,6 +179,57 @@ def expire(worker: str) -> Part:
     """A worker's lease runs out, by a statement of the test's."""
     yield f"update rowlock.workers set lease = rowlock.now() - interval '1 s' where id = '{worker}'"
     return []
+
+
+def spoil() -> Part:
+    """Every job is not worth starting any more, by a statement of the test's."""
+    yield "update rowlock.jobs set expires_at = rowlock.now()"
+    return []
+
+
+def sweep_expired() -> Part:
+    """End what has expired and does not run; how many is all that upkeep is told."""
+    [ended] = yield expiry.expire(keep=DAY)
+    return [Fact("expired", str(n)) for n in range(ended)]
+
+
+def schedule(*, at_boot: bool = False, overlap: str = "allow") -> Part:
+    """A schedule whose slot has come, by a statement of the test's; its jobs are like any other."""
+    yield f"""
+        insert into rowlock.schedules (
+            name, every, task, args, queue, priority, attempts, jitter, overlap, catch_up, at_boot, next_at, created_at
+        ) values (
+            's', '1 hour', 't', '{{}}', 'default', 0, 10, '0', '{overlap}', 1, {at_boot},
+            date_trunc('second', rowlock.now()) {"+ interval '1 hour'" if at_boot else ""}, rowlock.now()
+        )
+    """
+    return []
+
+
+def fire(*, at_boot: bool = False, undone: bool = False) -> Part:
+    """Look, plan and fire, as workers do it but for the lock that only saves them work."""
+    before = datetime.now(UTC) - timedelta(minutes=1) if at_boot else None
+    lines = yield firing.due(limit=10, booted_before=before)
+    planned = [decide(line.schedule, line.now) for line in lines if line.schedule is not None]
+    firings = [one.firing for one in planned if one is not None]
+    if not firings:
+        return []
+    yield BEGIN
+    done = yield firing.fire(firings)
+    yield ROLLBACK if undone else COMMIT
+    if undone:
+        return []
+    made = [slot for each in firings if each.name in done for slot in each.slots if slot.job]
+    return [Fact("enqueued", slot.job) for slot in made if slot.job]
+
+
+def change(what: str) -> Part:
+    """An operator changes the schedule, or removes it: locks it first, as they do."""
+    yield BEGIN
+    yield "select from rowlock.schedules for update"
+    yield f"{what} returning name"
+    yield COMMIT
+    return [Fact("changed", "s")]
 
 
 def cut(worker: str, *, to: timedelta) -> Part:

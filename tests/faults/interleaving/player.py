@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rowlock.model.key import Key
 from rowlock.model.row import Claimed
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Fact
@@ -89,6 +90,11 @@ class Player:
         self.troupe.jobs += [fact.job for fact in facts]
         return facts
 
+    def replace(self, which: int) -> Part:
+        facts = yield from acts.enqueue(acts.new(key=Key(f"k{1 + which % 2}", taken="replace")))
+        self.troupe.jobs += [fact.job for fact in facts]
+        return facts
+
     def claim(self, which: int) -> Part:
         facts = yield from acts.claim(self.worker, 1 + which)
         self.rows += acts.claimed(facts)
@@ -128,6 +134,7 @@ class Player:
 
 VERBS: dict[str, Callable[[Player, int], Part | None]] = {
     "enqueue": Player.enqueue,
+    "replace": Player.replace,
     "claim": Player.claim,
     "settle": Player.settle,
     "give back": Player.give_back,

@@ -35,6 +35,7 @@ create trigger recorder after insert or update or delete on rowlock.history
 _CLEAR = """
 delete from rowlock.jobs; delete from rowlock.history; delete from rowlock.keys; delete from rowlock.workers;
 delete from rowlock.events; delete from rowlock.pauses; delete from rowlock.parked; delete from recorder.versions;
+delete from rowlock.schedules; delete from rowlock.firings;
 """
 _RIGHT_THE_CLOCK = """
 create or replace function rowlock.now() returns timestamptz language sql stable parallel safe

@@ -102,6 +102,11 @@ class World:
                 return
             self.do(acts.settle(rows))
 
+    def ran(self) -> list[str]:
+        """The arguments that jobs were last claimed with, in the order in which these were made."""
+        claimed = {row.id: row.args for row in acts.claimed(self.facts)}
+        return [claimed[job] for job in sorted(claimed)]
+
     def count(self, table: str) -> int:
         row = self._connection.execute(f"select count(*) from {table}".encode()).fetchone()
         assert row is not None

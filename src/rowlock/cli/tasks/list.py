@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from rowlock.cli import figures
+from rowlock.cli import figures, words
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -66,5 +66,5 @@ def _row(name: str, task: TaskStats, pause: Pause | None, now: datetime) -> tupl
         figures.per_second(task.rates, "retried"),
         figures.counted(task.failed),
         *spans,
-        "" if pause is None else ends(pause, now),
+        "" if pause is None else f"by {words.line(pause.by)}, {ends(pause, now)}",
     )
