@@ -35,8 +35,8 @@ def _show(found: Iterable[Schedule], now: datetime) -> None:
     from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
 
     columns = [
-        Column("schedule", least=12),
-        Column("rule", least=12),
+        Column("schedule", least=32),
+        Column("rule", least=16),
         Column("zone", least=6, rank=3),
         Column("task", least=12, rank=2),
         Column("next", least=9),
