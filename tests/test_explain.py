@@ -366,6 +366,7 @@ def test_the_breaker_of_its_task_has_paused_it(app: Rowlock, db: Db) -> None:
 
     assert (found.code, found.facts["paused_by"]) == ("task_paused", "breaker")
     assert found.says.startswith("The breaker of task 'charge' has paused it since ")
+    assert found.says.endswith(": 1 failure within 1 hour, the last: ConnectionError.")
     assert "`rowlock tasks resume charge`, or wait" in str(found.do)
 
 

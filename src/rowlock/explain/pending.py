@@ -181,7 +181,8 @@ def _paused(situation: Situation, pause: Pause) -> Cause:
     do = command(f"{kind}s", "resume", name or "")
     facts = {"paused_by": pause.by, "since": pause.at, "until": pause.until, "why": pause.why}
     if pause.by == _BREAKER:
-        says = f"The breaker of task {name!r} has paused it {since}{because(pause.why)}."
+        why = (pause.why or "").removeprefix(f"{_BREAKER}: ")
+        says = f"The breaker of task {name!r} has paused it {since}{because(why)}."
         return Cause("task_paused", says, f"mend what fails, then {do}, or wait", facts)
     says = f"{kind.capitalize()} {name!r} is paused by {pause.by} {since}{because(pause.why)}."
     return Cause("queue_paused" if kind == "queue" else "task_paused", says, do, facts)
