@@ -21,9 +21,11 @@ def scratch(server: Server | str, schema: str) -> Iterator[None]:
     name = f"rowlock {schema}"
     with _alone(server, schema, name), connect(server, name=name) as connection:
         _drop(connection, schema)
-        connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
-        connection.execute(sql.SQL("comment on schema {} is {}").format(sql.Identifier(schema), sql.Literal(_MARK)))
         try:
+            with connection.transaction():  # with its mark or not at all: else nobody could tell whose it is
+                connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
+                marked = sql.SQL("comment on schema {} is {}")
+                connection.execute(marked.format(sql.Identifier(schema), sql.Literal(_MARK)))
             migrate(connection, schema)
             yield
         finally:
