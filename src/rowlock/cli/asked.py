@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar, get_args
 
 import click
 
 from rowlock.cli.calls import arguments_of
-from rowlock.cli.filters import named_values
+from rowlock.cli.filters import gathered, named_values
 from rowlock.cli.moments import span
 from rowlock.model.names import PRIORITIES
 from rowlock.model.rule import MOST_CAUGHT_UP, CatchUp, Overlap
@@ -110,13 +109,4 @@ _OPTIONS = [
 
 def asked_options(command: Command) -> Command:
     """Give a command the options of a schedule, gathered in `asked`."""
-
-    @functools.wraps(command)
-    def gathered(*positional: object, **given: object) -> object:
-        said = {field.name: given.pop(field.name) for field in fields(Asked)}
-        return command(*positional, asked=Asked(**said), **given)  # type: ignore[arg-type]  # click has made them
-
-    decorated: Callable[..., object] = gathered
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
+    return gathered(command, _OPTIONS, asked=Asked)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -121,13 +121,19 @@ _OPTIONS = [
 
 def filter_options(command: Command) -> Command:
     """Give a command ids and filter options, gathered in `wanted`."""
+    return gathered(command, _OPTIONS, wanted=Wanted)
+
+
+def gathered(command: Command, options: Sequence[Callable[[Any], Any]], **into: type) -> Command:
+    """Give a command options, and what was typed of them as one value: `wanted=Wanted` has a field for each."""
+    [(name, kind)] = into.items()
 
     @functools.wraps(command)
-    def gathered(*positional: object, **given: object) -> object:
-        said = {field.name: given.pop(field.name) for field in fields(Wanted)}
-        return command(*positional, wanted=Wanted(**said), **given)  # type: ignore[arg-type]  # click has made them
+    def with_value(*positional: object, **given: object) -> object:
+        said = {field.name: given.pop(field.name) for field in fields(kind)}
+        return command(*positional, **{name: kind(**said)}, **given)
 
-    decorated: Callable[..., object] = gathered
-    for option in reversed(_OPTIONS):
+    decorated: Callable[..., object] = with_value
+    for option in reversed(options):
         decorated = option(decorated)
     return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
