@@ -24,8 +24,9 @@ def scratch(server: Server | str, schema: str) -> Iterator[None]:
         try:
             with connection.transaction():  # with its mark or not at all: else nobody could tell whose it is
                 connection.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
-                marked = sql.SQL("comment on schema {} is {}")
-                connection.execute(marked.format(sql.Identifier(schema), sql.Literal(_MARK)))
+                connection.execute(
+                    sql.SQL("comment on schema {} is {}").format(sql.Identifier(schema), sql.Literal(_MARK))
+                )
             migrate(connection, schema)
             yield
         finally:
