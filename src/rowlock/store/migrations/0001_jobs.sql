@@ -54,12 +54,19 @@ create table rowlock.jobs (
     args        json not null,                  -- json, not jsonb: stored as sent (jsonb makes 1e22 an int, -0.0 0.0)
     key         text check (octet_length(key) between 1 and 500),
     tags        text[],
-    waits_for   text check (waits_for in ('parents', 'signal', 'limit', 'code', 'pause')),
+    waits_for   text check (waits_for in ('parents', 'children', 'signal', 'limit', 'code', 'pause')),
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
     cancel_at   timestamptz,                    -- somebody asked, while it ran: however the attempt ends, the job is cancelled
-    check (cancel_at is null or state = 'running'),
+    version     integer check (version > 0),    -- of a workflow's code; null: it is no workflow
+    parent      uuid,                           -- the workflow whose child it is
+    wakes       integer not null default 0,     -- signals sent to it and children of it that ended, so far
+    wakes_at    integer,                        -- parked: ready when there have been so many wakes, or when run_at has come
+    workflow_state json,                        -- what it says of itself, for those who look
+    -- A workflow has steps to undo, and a child a parent to tell: both end only by a worker that has claimed them.
+    check (cancel_at is null or state = 'running' or version is not null or parent is not null),
+    check (wakes_at is null or state <> 'running'),
     check ((state = 'running') = (token is not null)),
     check ((state = 'waiting') = (waits_for is not null))
 ) with (
@@ -79,6 +86,10 @@ create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not nul
 create index jobs_expiring on rowlock.jobs (expires_at) where expires_at is not null and state <> 'running';
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
+-- The children of a workflow.
+create index jobs_parent on rowlock.jobs (parent) where parent is not null;
+-- Workflows, for those who look.
+create index jobs_workflows on rowlock.jobs (id) where version is not null;
 
 -- The name of a part of history or events, by its first day; refuses what is no first day of any.
 -- Parts are made and dropped by functions that have their owner's rights (`security definer`), because workers need not own
@@ -178,12 +189,54 @@ create table rowlock.history (
     tags        text[],
     reason      text,                           -- failed: exhausted, poison, …; cancelled: asked, expired, …
     errors      json[],
-    progress    json
+    progress    json,
+    version     integer,
+    parent      uuid,
+    workflow_state json,
+    steps       json                            -- of a workflow: what rowlock.steps held, and the signals that nobody took
 ) partition by range (expires_on);
 
 create index history_id on rowlock.history (id);
 -- What people look for among millions that went well.
 create index history_trouble on rowlock.history (id) where state <> 'succeeded';
+create index history_workflows on rowlock.history (id) where version is not null;
+
+-- What a live workflow remembers. Written by its current attempt only, which proves by its token that it is; the outcome of a
+-- child is written by the statement that ends the child. Folded into the history row when the workflow ends.
+create table rowlock.steps (
+    job         uuid not null,
+    key         text not null check (octet_length(key) between 1 and 500),  -- name and occurrence: charge, charge#2, 1/charge
+    position    integer not null,               -- in the order in which its branch of the code has called
+    kind        text not null check (kind in (
+        'start', 'step', 'transaction', 'sleep', 'signal', 'child', 'any', 'now', 'patched', 'undo', 'failure'
+    )),
+    state       text not null check (state in ('open', 'retrying', 'done', 'failed')),
+    input       json,                           -- what it was called with, where that is JSON: a replay must call it the same
+    value       json,                           -- its result
+    error       json,                           -- what it failed of, last
+    attempts    integer not null default 0,     -- tries that have failed
+    until       timestamptz,                    -- sleep: its end; signal: its time-out; retrying: its next try
+    child       uuid,
+    form        json,                           -- of a signal: the JSON Schema of what it waits for
+    started_at  timestamptz not null,
+    ended_at    timestamptz,
+    primary key (job, key)
+) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
+-- Where a child's outcome goes.
+create index steps_child on rowlock.steps (child) where child is not null;
+
+-- Signals to live workflows, in the order in which they came: stored first, taken by one wait at most.
+create table rowlock.signals (
+    id          uuid primary key default rowlock.uuid7(),
+    job         uuid not null,
+    name        text not null check (octet_length(name) between 1 and 200),
+    payload     json,
+    key         text check (octet_length(key) between 1 and 500),  -- a second one with it is no second one
+    sent_at     timestamptz not null,
+    taken_at    timestamptz                     -- kept until the workflow ends, so that its key is known
+) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000);
+create index signals_job on rowlock.signals (job, id);
+create unique index signals_key on rowlock.signals (job, key) where key is not null;
 
 -- A key belongs to one live job; it is free again when that job ends, but one with a period not before that has passed,
 -- unless its job has failed or was cancelled. Who gives the key of a live job to another locks that job's row first.
@@ -232,6 +285,7 @@ create table rowlock.schedules (
     queue       text not null check (octet_length(queue) between 1 and 200),
     priority    smallint not null check (priority between -4 and 4),
     attempts    integer not null check (attempts > 0),
+    version     integer check (version > 0),    -- of the workflow that it starts
     expires     interval,                       -- how long each of its jobs is worth starting
     tags        text[],
     jitter      interval not null check (jitter >= '0'),

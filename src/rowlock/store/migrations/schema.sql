@@ -54,10 +54,15 @@ create table rowlock.history (
     reason text,
     errors json[],
     progress json,
+    version integer,
+    parent uuid,
+    workflow_state json,
+    steps json,
     constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (expires_on);
 CREATE INDEX history_id ON ONLY rowlock.history USING btree (id);
 CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
+CREATE INDEX history_workflows ON ONLY rowlock.history USING btree (id) WHERE (version IS NOT NULL);
 
 create table rowlock.jobs (
     id uuid not null,
@@ -83,23 +88,32 @@ create table rowlock.jobs (
     errors json[],
     progress json,
     cancel_at timestamp with time zone,
+    version integer,
+    parent uuid,
+    wakes integer not null default 0,
+    wakes_at integer,
+    workflow_state json,
     constraint jobs_attempts_check CHECK ((attempts > 0)),
-    constraint jobs_check CHECK (((cancel_at IS NULL) OR (state = 'running'::text))),
-    constraint jobs_check1 CHECK (((state = 'running'::text) = (token IS NOT NULL))),
-    constraint jobs_check2 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
+    constraint jobs_check CHECK (((cancel_at IS NULL) OR (state = 'running'::text) OR (version IS NOT NULL) OR (parent IS NOT NULL))),
+    constraint jobs_check1 CHECK (((wakes_at IS NULL) OR (state <> 'running'::text))),
+    constraint jobs_check2 CHECK (((state = 'running'::text) = (token IS NOT NULL))),
+    constraint jobs_check3 CHECK (((state = 'waiting'::text) = (waits_for IS NOT NULL))),
     constraint jobs_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint jobs_pkey PRIMARY KEY (id),
     constraint jobs_priority_check CHECK (((priority >= '-4'::integer) AND (priority <= 4))),
     constraint jobs_queue_check CHECK (((octet_length(queue) >= 1) AND (octet_length(queue) <= 200))),
     constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
-    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
+    constraint jobs_version_check CHECK ((version > 0)),
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE (cancel_at IS NOT NULL);
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
+CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
+CREATE INDEX jobs_workflows ON rowlock.jobs USING btree (id) WHERE (version IS NOT NULL);
 
 create table rowlock.keys (
     key text not null,
@@ -181,6 +195,7 @@ create table rowlock.schedules (
     queue text not null,
     priority smallint not null,
     attempts integer not null,
+    version integer,
     expires interval,
     tags text[],
     jitter interval not null,
@@ -212,10 +227,48 @@ create table rowlock.schedules (
     constraint schedules_pkey PRIMARY KEY (name),
     constraint schedules_priority_check CHECK (((priority >= '-4'::integer) AND (priority <= 4))),
     constraint schedules_queue_check CHECK (((octet_length(queue) >= 1) AND (octet_length(queue) <= 200))),
-    constraint schedules_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200)))
+    constraint schedules_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
+    constraint schedules_version_check CHECK ((version > 0))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
 CREATE INDEX schedules_due ON rowlock.schedules USING btree (next_at);
 CREATE INDEX schedules_held ON rowlock.schedules USING btree (held) WHERE (held IS NOT NULL);
+
+create table rowlock.signals (
+    id uuid not null default rowlock.uuid7(),
+    job uuid not null,
+    name text not null,
+    payload json,
+    key text,
+    sent_at timestamp with time zone not null,
+    taken_at timestamp with time zone,
+    constraint signals_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
+    constraint signals_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
+    constraint signals_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000);
+CREATE INDEX signals_job ON rowlock.signals USING btree (job, id);
+CREATE UNIQUE INDEX signals_key ON rowlock.signals USING btree (job, key) WHERE (key IS NOT NULL);
+
+create table rowlock.steps (
+    job uuid not null,
+    key text not null,
+    position integer not null,
+    kind text not null,
+    state text not null,
+    input json,
+    value json,
+    error json,
+    attempts integer not null default 0,
+    until timestamp with time zone,
+    child uuid,
+    form json,
+    started_at timestamp with time zone not null,
+    ended_at timestamp with time zone,
+    constraint steps_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
+    constraint steps_kind_check CHECK ((kind = ANY (ARRAY['start'::text, 'step'::text, 'transaction'::text, 'sleep'::text, 'signal'::text, 'child'::text, 'any'::text, 'now'::text, 'patched'::text, 'undo'::text, 'failure'::text]))),
+    constraint steps_pkey PRIMARY KEY (job, key),
+    constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text])))
+) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1);
+CREATE INDEX steps_child ON rowlock.steps USING btree (child) WHERE (child IS NOT NULL);
 
 create unlogged table rowlock.waiters (
     job uuid not null,
