@@ -18,6 +18,7 @@ from rowlock.db import disposable
 from rowlock.db.binaries import find_binaries
 from rowlock.db.embedded import EmbeddedPostgres
 from tests.faults.seeds import pytest_addoption, pytest_terminal_summary  # noqa: F401  only the outermost is asked
+from tests.hangs import pytest_configure, pytest_runtest_teardown, pytest_sessionfinish  # noqa: F401  as above
 from tests.waiting import until
 
 # A shell that starts us in the background has us ignore Ctrl-C, and so would every process that we start.
