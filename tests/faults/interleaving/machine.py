@@ -28,6 +28,8 @@ Choose = Callable[[Sequence[str]], str]
 _GLANCE = 0.004
 # The longest that a schedule may stand still: then something other than our locks holds it up.
 _PATIENCE = 60.0
+# What PostgreSQL has chosen once, and not again in so many orders in a row that brought nothing new, is not waited for.
+_IN_VAIN = 100
 
 
 class Stuck(AssertionError):
@@ -180,17 +182,21 @@ class Branch:
 
 class EveryOrder:
     """Chooses each order once. PostgreSQL may wake waiting sessions in another order than last time: what is able to
-    move is seen anew each time, and a branch that shows up late is played too.
+    move is seen anew each time, and a branch that shows up late is played too. One that showed up once by a rare chance
+    may never come again, and is given up in the end: else there would be none.
     """
 
     def __init__(self) -> None:
         self._root = Branch()
         self._path: list[Branch] = []
+        self._is_new = False
 
     def __iter__(self) -> Iterator[Choose]:
-        while not self._root.whole:
-            self._path = [self._root]
+        in_vain = 0
+        while not self._root.whole and in_vain < _IN_VAIN:
+            self._path, self._is_new = [self._root], False
             yield self._choose
+            in_vain = 0 if self._is_new or not self._path[-1].whole else in_vain + 1
             self._path[-1].whole = True
             for branch in reversed(self._path[:-1]):
                 branch.whole = all(after.whole for after in branch.after.values())
@@ -198,6 +204,7 @@ class EveryOrder:
     def _choose(self, able: Sequence[str]) -> str:
         here = self._path[-1]
         here.whole = False
+        self._is_new |= not here.after.keys() >= set(able)
         for name in able:
             here.after.setdefault(name, Branch())
         name = next((name for name in able if not here.after[name].whole), able[0])
