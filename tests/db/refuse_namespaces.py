@@ -25,6 +25,7 @@ def enter_namespace_of_all_users() -> bool:
     reader, writer = os.pipe()
     mapper = os.fork()
     if mapper == 0:
+        os.close(writer)  # else there would be no end to read where namespaces are refused, and no end to this process
         # Only a process outside can map more than one user.
         if os.read(reader, 1):
             for name in ("uid_map", "gid_map"):
