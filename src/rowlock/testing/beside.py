@@ -6,11 +6,15 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+# A Ctrl-C that comes just as a thread goes to sleep does not wake it: so often it wakes by itself, in seconds.
+_TURN = 0.2
 
 
 class InThread(Protocol):
@@ -82,8 +86,13 @@ class _Calls:
 
     def serve(self) -> None:
         """Run what comes until the loop has ended."""
-        while (call := self._calls.get()) is not None:
+        while (call := self._next()) is not None:
             call()
+
+    def _next(self) -> Callable[[], None] | None:
+        while True:
+            with suppress(Empty):
+                return self._calls.get(timeout=_TURN)
 
     def cancel(self) -> None:
         """Ask `main` to end."""
