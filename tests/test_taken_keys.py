@@ -305,8 +305,10 @@ def test_callers_that_replace_in_bulk_and_workers_never_deadlock(app: Rowlock, t
 
     with ThreadPoolExecutor(6) as threads:
         workers = [threads.submit(work) for _ in range(2)]
-        made = sum(threads.map(enqueue, range(4)))
-        over.set()
+        try:
+            made = sum(threads.map(enqueue, range(4)))
+        finally:  # else a caller's failure would never be told: they would work on for ever
+            over.set()
 
     ended = sum(worker.result() for worker in workers)
     assert ended + len(live(db)) == made

@@ -200,6 +200,25 @@ def test_callers_who_change_many_and_those_who_end_them_never_deadlock(in_every_
         assert len(ran) == 3 + 2
 
 
+def test_callers_with_many_keys_of_which_one_becomes_free_meanwhile_never_deadlock(
+    in_every_order: InEveryOrder,
+) -> None:
+    """What was held when a caller asked for it is free when it looks for the holder, and others want it, too."""
+
+    def scene(world: World) -> Parts:
+        world.do(acts.enqueue(asked("k1", "1")))
+        rows = acts.claimed(world.do(acts.claim(world.worker())))
+        return {
+            "a": held(acts.enqueue([*asked("k1", "2"), *asked("k2", "2")])),
+            "b": held(acts.enqueue([*asked("k1", "3"), *asked("k2", "3")])),
+            "c": acts.settle(rows),
+        }
+
+    for played, ran in in_every_order(scene):
+        assert happened(played)["enqueued"] + happened(played)["joined"] == 4
+        assert len(ran) == 1 + happened(played)["enqueued"]
+
+
 # A period that is over
 
 

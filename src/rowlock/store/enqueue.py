@@ -11,6 +11,7 @@ from uuid import UUID
 from rowlock.errors import KeyTaken
 from rowlock.model.key import Key
 from rowlock.model.row import NewJob
+from rowlock.store.atomic import all_or_nothing
 from rowlock.store.intervals import instant, later
 from rowlock.store.jobs import chunks, enqueue, put, span_of
 from rowlock.store.query import Conversation, Copy, Query, array, first, plain_array
@@ -60,9 +61,9 @@ def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation
     if resend and (keyed := [job.id for job in jobs if job.key is not None]):
         there = set((yield sent_before(keyed)))
         jobs = [job for job in jobs if job.id not in there]
-    # By key, so that two callers take shared keys in the same order; jobs without one need no order.
-    ordered = sorted(jobs, key=lambda job: job.key or "")
-    for singly, group in groupby(ordered, key=lambda job: _goes_singly(job, resend)):
+    # By key, so that two callers take shared keys in the same order; jobs without one need no order, and come first.
+    ordered = sorted(jobs, key=lambda job: (job.key is not None, job.key or ""))
+    for (_, singly), group in groupby(ordered, key=lambda job: (job.key is None, _goes_singly(job, resend))):
         for chunk in chunks(group):
             refused = chunk if singly else (yield from _insert(chunk, resend=resend))
             if refused:
@@ -76,12 +77,33 @@ def _goes_singly(job: NewJob, resend: bool) -> bool:  # noqa: FBT001  it is aske
     return meaning.period is not None or meaning.replaces or (resend and job.key is not None)
 
 
-def _insert(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[list[NewJob]]:
-    """Insert jobs; answers those whose keys are held."""
-    inserted = set((yield enqueue(jobs)))
+def _insert(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[Sequence[NewJob]]:
+    """Insert jobs, all with keys or all without; answers those that are left to be put one by one.
+
+    Of several keys all are taken or none is. One that is held now may be free when it is looked for again: taken then,
+    after others that come behind it, it would deadlock with a caller who takes them in their order.
+    """
+    if jobs[0].key is not None:
+        try:
+            taking = _take(jobs)
+            yield from all_or_nothing(taking, inside=True) if len(jobs) > 1 else taking
+        except _SomeAreHeld:
+            return jobs
+        return ()
+    inserted = yield enqueue(jobs)
     if resend and inserted:
         yield _take_back(inserted)
-    return [job for job in jobs if job.key is not None and job.id not in inserted]
+    return ()
+
+
+class _SomeAreHeld(Exception):
+    """Not every key was free."""
+
+
+def _take(jobs: Sequence[NewJob]) -> Conversation[None]:
+    inserted = yield enqueue(jobs)
+    if len(inserted) < len(jobs):
+        raise _SomeAreHeld
 
 
 def _put(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[dict[str, Existing]]:

@@ -32,6 +32,10 @@ _PATIENCE = 60.0
 _IN_VAIN = 100
 
 
+# They take nothing that another session may want, and give nothing back.
+_CONCERNS_NOBODY = {"transaction_begin", "savepoint_set", "savepoint_release"}
+
+
 class Stuck(AssertionError):
     """Sessions that wait for each other, with nobody left to move: a deadlock."""
 
@@ -119,9 +123,9 @@ class Machine:
             for moving in cast.values():
                 moving.begin()
             while able := [name for name, moving in cast.items() if moving.sent is None and moving.next is not None]:
-                # To begin a transaction concerns nobody else, and so its place among the others' steps is no choice.
-                begins = [name for name in able if cast[name].next is BEGIN]
-                name = begins[0] if begins else choose(able)
+                # What concerns nobody else has no place among the others' steps that would have to be chosen.
+                alone = [name for name in able if _title(cast[name].next or "") in _CONCERNS_NOBODY]
+                name = alone[0] if alone else choose(able)
                 moving = cast[name]
                 assert moving.next is not None
                 steps.append((name, _title(moving.next)))

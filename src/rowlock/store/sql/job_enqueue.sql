@@ -3,7 +3,8 @@
 -- for the next look from the bottom.
 -- A key that is held inserts nothing; what that means is for the next statement (job_put_keyed), for in this one a concurrent
 -- winner is not visible. Taking a key waits while another transaction is taking the same one, so jobs with keys travel
--- apart from others, sorted by key (two callers deadlocked 141 times unsorted, never sorted).
+-- apart from others, sorted by key (two callers deadlocked 141 times unsorted, never sorted); where one of several keys is
+-- held, the caller undoes this and goes on with them all, for the others may come behind it.
 -- The arrays are read in a CTE of their own: written into unnest, the planner counts them, finds a plan for that count
 -- cheaper than a general one, and so plans every enqueue anew, which on users' own connections took a third of it.
 with sent as materialized (
