@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
@@ -23,6 +24,10 @@ from tests.waiting import until
 
 # A shell that starts us in the background has us ignore Ctrl-C, and so would every process that we start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's affair.
+hypothesis.settings.register_profile("rowlock", deadline=None)
+hypothesis.settings.load_profile("rowlock")
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 
