@@ -196,7 +196,7 @@ def test_two_callers_in_a_loop_get_one_job(app: Rowlock, task: T, url: str, db: 
 
 
 def test_many_callers_at_once_get_one_job(task: T, db: Db, threads: ThreadPoolExecutor) -> None:
-    together = threading.Barrier(8)
+    together = threading.Barrier(8, timeout=60)
 
     def enqueue(_: int) -> Job[None]:
         together.wait()

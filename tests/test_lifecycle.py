@@ -263,7 +263,7 @@ def test_a_sync_enqueue_inside_a_running_loop_is_refused_and_names_the_async_one
 
 
 def test_twenty_threads_that_begin_at_once_all_enqueue(app: Rowlock, note: Task[[str], str], db: Db) -> None:
-    together = threading.Barrier(20)
+    together = threading.Barrier(20, timeout=60)
 
     def enqueue(name: str) -> None:
         together.wait()

@@ -35,6 +35,7 @@ from tests.worker.working import Db, work_off, working
 
 SOON = timedelta(seconds=30)
 NOW = timedelta(0)
+LONG = 120.0
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,13 @@ def test_a_failed_job_raises_what_happened_on_its_worker(app: Rowlock) -> None:
 
 def test_a_poisonous_job_raises_that_its_workers_were_lost(url: str) -> None:
     with Rowlock(url) as app, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(app.enqueue("kill").result)
+        waiting = pool.submit(app.enqueue("kill").result, timedelta(seconds=4 * LONG))
 
         for _ in range(3):
             with worker_process(url, lease=1) as worker:
-                worker.wait()
+                worker.wait(LONG)
         with worker_process(url, lease=1), pytest.raises(JobFailed) as caught:  # who rescues it the third time
-            waiting.result()
+            waiting.result(LONG)
 
     assert (caught.value.reason, caught.value.error_type, caught.value.attempts) == ("poison", "WorkerLost", 0)
 

@@ -512,9 +512,14 @@ def test_edits_and_fires_at_the_same_time_lose_nothing(url: str, app: Rowlock, d
     with deployed(url, report={"rule": timedelta(seconds=1), "overlap": "allow"}) as code, working(code):
         until(app.schedules.list, what="the schedule to be declared")
         edits = 0
-        while len(app.schedules.firings("report")) < 4:
+
+        def edit_once_more() -> bool:
+            nonlocal edits
             edits += 1
             assert app.schedules.edit("report", priority=edits % 9 - 4).priority == edits % 9 - 4
+            return len(app.schedules.firings("report")) >= 4
+
+        until(edit_once_more, what="four firings", limit=120)
         slots = [firing.slot for firing in app.schedules.firings("report") if firing.job is not None]
 
     jobs = one(db, "select count(*) from rowlock.firings where job is not null")

@@ -122,7 +122,7 @@ def test_a_task_of_a_program_is_named_as_if_it_were_imported(tmp_path: Path) -> 
     }
     programs = [subprocess.Popen([sys.executable, *command], cwd=tmp_path, stdout=-1, text=True) for command in names]
 
-    said = [program.communicate()[0] for program in programs]
+    said = [program.communicate(timeout=60)[0] for program in programs]
 
     assert said == [*names.values()]
 

@@ -85,7 +85,7 @@ def test_one_caller_after_the_other_shares_a_connection(task: T, db: Db) -> None
 
 
 def test_many_threads_share_a_few_connections(task: T, db: Db) -> None:
-    everybody = threading.Barrier(20)
+    everybody = threading.Barrier(20, timeout=60)
 
     def enqueue_ten(name: str) -> list[UUID]:
         everybody.wait()

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from rowlock.cli import main
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PR_SET_PDEATHSIG = 1
+# It does nothing that takes long.
+_LIMIT = 120.0
 
 
 class Nursery:
@@ -53,7 +56,7 @@ class Nursery:
         """End it, and every process that it started."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        self._process.wait(_LIMIT)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -63,6 +66,8 @@ class Nursery:
         with self._mutex:
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
+            answered, _, _ = select.select([self._process.stdout], [], [], _LIMIT)
+            assert answered, f"the nursery has not answered {order['do']} within {_LIMIT} s"
             return json.loads(self._process.stdout.readline())
 
 

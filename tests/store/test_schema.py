@@ -87,7 +87,7 @@ def test_ten_processes_that_migrate_at_once_leave_one_schema(database_url: str) 
             assert process.stdin is not None
             process.stdin.write("\n")
             process.stdin.flush()
-        said = [process.communicate() for process in processes]
+        said = [process.communicate(timeout=120) for process in processes]
 
     assert [errors for _, errors in said if errors] == []
     assert sorted(out for out, _ in said) == sorted([f"{ALL}\n", *["[]\n"] * 9])

@@ -112,7 +112,7 @@ def test_words_are_written_now_and_then_but_the_last_one_always(app: Rowlock, mo
     with working(app):
         until(lambda: job.record().progress)
         first_read.set()
-        more_said.wait()
+        until(more_said.is_set)
         meanwhile = job.record().progress
         end.set()
         job.result()

@@ -17,6 +17,9 @@ from tests.waiting import auntil
 
 Db = psycopg.Connection[TupleRow]
 
+# What a worker promises is a tenth of it.
+_STOPS_WITHIN = 60.0
+
 
 def work_until(app: Rowlock, happened: Callable[[], object], **options: Any) -> None:  # noqa: ANN401  app.worker's own
     """Work until it has happened, then stop gracefully."""
@@ -65,11 +68,12 @@ def working(app: Rowlock, **options: Any) -> Iterator[None]:  # noqa: ANN401  ap
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=life)
+    thread = threading.Thread(target=life, daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
+        thread.join(_STOPS_WITHIN)
+    assert not thread.is_alive(), f"the worker has not stopped within {_STOPS_WITHIN} s"
     assert errors == []
