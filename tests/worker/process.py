@@ -1,4 +1,4 @@
-"""A worker in a process of its own, for tests that kill it: python -m tests.worker.process URL [LEASE SECONDS]."""
+"""A worker in a process of its own, for tests that kill it: python -m tests.worker.process URL LEASE-SECONDS PARENT."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rowlock import Retry, Rowlock, current_job
+from rowlock.cli.processes import end_with
 
 app = Rowlock(sys.argv[1] if __name__ == "__main__" else "postgresql://nobody@nowhere/none")
 
@@ -62,7 +63,7 @@ def write_once_in_a_thread(number: int) -> None:
 def worker_process(url: str, *, lease: float = 30.0) -> Iterator[subprocess.Popen[str]]:
     """A running worker process that has printed that it works; killed at the end if it still lives."""
     root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "tests.worker.process", url, str(lease)]
+    command = [sys.executable, "-m", "tests.worker.process", url, str(lease), str(os.getpid())]
     process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -81,4 +82,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with(int(sys.argv[3]))  # a test that hangs is ended without a chance to clean up
     asyncio.run(main())
