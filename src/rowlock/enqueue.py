@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -17,9 +14,8 @@ from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.handler import Handler
 from rowlock.model.ids import new_ids
-from rowlock.model.key import Key
 from rowlock.model.row import NewJob
-from rowlock.model.spec import AS_DECLARED, Keep
+from rowlock.model.spec import Keep
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.tasks import Call
 
@@ -35,18 +31,12 @@ class Enqueuer:
         room: WaitingRoom,
         keep: Keep,
         *,
-        connection: Callable[[], object | None] | None,
         handler_of: Callable[[str], Handler],
     ) -> None:
-        if connection is not None and not callable(connection):
-            raise InvalidOption(
-                "Rowlock(connection=…) takes a function that answers a connection, or None for one of ours, at each "
-                "enqueue; to lend one for a while, use `with app.within(connection):`"
-            )
         self._database = database
         self._room = room
         self._keep = keep
-        self._connection = connection
+        self._usual = database.within.choose
         self._handler_of = handler_of
         self._group = GroupCommit(database)
 
@@ -114,29 +104,6 @@ class Enqueuer:
         """What knows the job that holds a call's key: one that was not to be made may be of another task."""
         return call.task.handler if other.task == call.task.name else self._handler_of(other.task)
 
-    @contextmanager
-    def within(self, connection: object | None) -> Iterator[None]:
-        """Use this connection for calls without one of their own; None is one of ours again."""
-        before = _within.get()
-        _within.set({**before, self: connection})
-        try:
-            yield
-        finally:
-            _within.set(before)  # not `reset`, which fails in a generator that is ended elsewhere than it was begun
-
-    def _usual(self, named: object | None) -> object | None:
-        """The connection to use where a call has named this one; None is one of ours."""
-        if named is not None:
-            return named
-        lent = _within.get()
-        if self in lent:
-            return lent[self]
-        return None if self._connection is None else self._connection()
-
-
-# The connections lent, by app. Never changed in place: what one context copies from another, they share.
-_within: ContextVar[Mapping[Enqueuer, object | None]] = ContextVar("rowlock within", default=MappingProxyType({}))
-
 
 def _named(calls: Sequence[Call[R]], connection: object | None) -> object | None:
     """The one connection that the caller or the calls name."""
@@ -150,31 +117,7 @@ def _named(calls: Sequence[Call[R]], connection: object | None) -> object | None
 
 
 def _new_jobs(calls: Sequence[Call[Any]]) -> list[NewJob]:
-    return [_new_job(call, job_id) for call, job_id in zip(calls, new_ids(len(calls)), strict=True)]
-
-
-def _new_job(call: Call[Any], job_id: str) -> NewJob:
-    spec, options = call.task.spec, call.options
-    if options is AS_DECLARED:  # the way of bulk: by position, a third of the time
-        return NewJob(
-            job_id, spec.queue, spec.name, call.args, spec.priority, spec.retry.attempts, None, None, spec.expires
-        )
-    key, meaning = (options.key.text, options.key) if isinstance(options.key, Key) else (options.key, None)
-    return NewJob(
-        id=job_id,
-        queue=options.queue or spec.queue,
-        task=spec.name,
-        args=call.args,
-        priority=spec.priority if options.priority is None else options.priority,
-        attempts=options.attempts or spec.retry.attempts,
-        run_at=options.run_at,
-        delay=options.delay,
-        lifetime=options.expires or spec.expires,
-        tags=options.tags or None,
-        key=key,
-        meaning=meaning,
-        is_priority_named=options.priority is not None,
-    )
+    return [call.to_job(job_id) for call, job_id in zip(calls, new_ids(len(calls)), strict=True)]
 
 
 def _reference(connection: object) -> Callable[[], object | None]:

@@ -23,10 +23,11 @@ from rowlock.model.schedule import CatchUp, Overlap, Schedule, ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.operate import check_limit
 from rowlock.pauses import check_end
+from rowlock.registry import Tasks
 from rowlock.store import scheduling
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import Made, look
-from rowlock.tasks import NO_JITTER, Call, Tasks, schedule_spec
+from rowlock.tasks import NO_JITTER, Call, schedule_spec
 
 __all__ = ["Firing", "Schedule", "Schedules"]
 
@@ -44,7 +45,9 @@ class Schedules:
     says otherwise) and `why`.
     """
 
-    def __init__(self, room: WaitingRoom, tasks: Tasks, handler_of: Callable[[str], Handler], keep: Keep) -> None:
+    def __init__(
+        self, room: WaitingRoom, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
+    ) -> None:
         self._database = room.database
         self._room = room
         self._tasks = tasks
@@ -275,15 +278,15 @@ class Schedules:
         return self._database.converse(begin)
 
     def _handle(self, job_id: str, made: Made) -> Job[Any]:
-        handler = self._handler_of(made.task)
+        handler = self._handler_of(made.task, made.version)
         return Job(job_id, task=made.task, queue=made.queue, room=self._room, handler=handler, keep=self._keep)
 
     def _edit(self, name: str, edit: Edit, by: str | None, why: str | None) -> Begin[Schedule]:
         known, actor, reason = _known(name), check_actor(by), check_why(why)
 
-        def encode(task: str) -> str:
+        def encode(task: str, version: int | None) -> str:
             """The new arguments, checked where this process knows the task."""
-            declared, args = self._tasks.get(task), dict(edit.args or {})
+            declared, args = self._tasks.get(task, version), dict(edit.args or {})
             return encode_untyped(args) if declared is None else declared.arguments.encode_json(args)
 
         return lambda _resend: scheduling.edit(known, edit, encode=encode, actor=actor, why=reason)

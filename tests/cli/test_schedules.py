@@ -39,6 +39,16 @@ def test_a_schedule_is_added_and_listed(rowlock: Type, nightly: Typed) -> None:
     assert [schedule["args"] for schedule in json.loads(in_json.out)["schedules"]] == [{"name": "ada"}, {}]
 
 
+def test_a_schedule_of_a_workflow_says_its_version(rowlock: Type) -> None:
+    rowlock("schedules", "add", "nightly", "shop.checkout@2", "--every", "1h")
+
+    listed = rowlock("schedules", "list")
+    shown = json.loads(rowlock("schedules", "show", "nightly", "--json").out)["schedule"]
+
+    assert listed.out.splitlines()[1].split()[:4] == ["nightly", "every", "1h", "shop.checkout@2"]
+    assert (shown["task"], shown["version"]) == ("shop.checkout", 2)
+
+
 def test_everything_about_one_is_shown(rowlock: Type, nightly: Typed, app: Rowlock) -> None:
     assert nightly.code == 0
     job = rowlock("schedules", "run-now", "nightly", "--why", "the numbers were wrong").out.strip()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rowlock import Key, Rowlock, RowlockError, Task, TaskError, Tasks
+from rowlock import Context, Key, Rowlock, RowlockError, Task, TaskError, Tasks
 from rowlock.testing import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued, drain
 from tests.worker.working import Db
 
@@ -53,6 +53,18 @@ def test_numbers_and_truth_are_not_mixed_up(app: Rowlock) -> None:
     assert_enqueued(anything.bind({"a": 1, "b": [1.0]}))
     assert_not_enqueued(anything.bind({"a": True, "b": [1.0]}))
     assert_not_enqueued(anything.bind({"a": 1, "b": [1]}))
+
+
+def test_a_workflow_means_jobs_of_its_version(app: Rowlock) -> None:
+    async def sell(ctx: Context, order: int) -> None: ...
+
+    older, latest = (app.workflow(name="sell", version=version)(sell) for version in (1, 2))
+    latest.enqueue(7)
+
+    assert_enqueued(latest.bind(7))
+    assert_not_enqueued(older)
+    with pytest.raises(AssertionError, match=r"expected .* of sell@1, found 0.*\n.*sell@2"):
+        assert_enqueued(older)
 
 
 def test_a_count_is_exact_and_without_one_any_number_above_none_will_do(task: T) -> None:

@@ -7,10 +7,14 @@ from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, Job, JobRecord, Key, Task, current_job
+from rowlock import Call, ChildCancelled, ChildFailed, Context, Job, JobRecord, Key, Task, Workflow, current_job
 from tests.typing.declared import (
     add,
     app,
+    approve,
+    carry_checkout,
+    checkout,
+    clean,
     count,
     greet,
     measure,
@@ -120,3 +124,45 @@ def a_schedule_keeps_the_signature() -> None:
     report.every("0 18 * * *", name="evening")
     greet.using(queue="mail", tags=["a"]).bind("Ada").every("0 9 * * *", tz="Europe/Paris", name="greet-ada")
     render.bind(1).every(timedelta(hours=1), overlap="replace", catch_up="last")
+
+
+async def a_workflow_keeps_its_signature_without_its_context(aconnection: psycopg.AsyncConnection[Any]) -> None:
+    assert_type(clean, Workflow[[], None])
+    assert_type(approve.enqueue("lease", urgent=True), Job[bool])
+    assert_type(await approve.aenqueue(document="lease"), Job[bool])
+    assert_type(checkout.enqueue(7, ["tea"]), Job[dict[str, int]])
+    assert_type(checkout.bind(order=7, lines=[]), Call[dict[str, int]])
+    assert_type(checkout.using(key="order:7", queue="slow").enqueue(7, []), Job[dict[str, int]])
+    assert_type(await checkout.using(connection=aconnection).aenqueue(7, []), Job[dict[str, int]])
+    assert_type(app.enqueue_many([approve.bind("lease"), approve.bind("deed")]), list[Job[bool]])
+    assert_type(carry_checkout({}), dict[str, Any])
+    assert_type(checkout.version, int)
+    clean.every("@daily", name="nightly")
+
+
+async def a_signal_goes_to_a_job_an_id_or_a_key(aconnection: psycopg.AsyncConnection[Any]) -> None:
+    job = approve.enqueue("lease")
+    assert_type(app.signal(job, "decided", {"by": "ada"}), bool)
+    assert_type(app.signal(job.id, "decided", key="form-1"), bool)
+    assert_type(await app.asignal("lease:7", "decided", ["a", 1], connection=aconnection), bool)
+    assert_type(job.signal("decided"), bool)
+    assert_type(await job.asignal("decided", None, key="form-1"), bool)
+
+
+async def what_a_context_answers_has_the_type_of_what_was_asked(ctx: Context) -> None:
+    def plain(order: int) -> list[str]:
+        return [str(order)]
+
+    async def coroutine(order: int) -> str:
+        return str(order)
+
+    async def writes(connection: psycopg.AsyncConnection[Any], order: int) -> int:
+        return order
+
+    assert_type(await ctx.step(plain, 7), list[str])
+    assert_type(await ctx.step(coroutine, order=7), str)
+    assert_type(await ctx.transaction(writes, 7), int)
+    assert_type(await ctx.signal("decided", schema=bool), bool)
+    assert_type(await ctx.run(approve.bind("lease")), bool)
+    assert_type(await ctx.map([checkout.bind(7, [])], concurrency=2), list[dict[str, int]])
+    assert_type(await ctx.map([approve.bind("a")], return_exceptions=True), list[bool | ChildFailed | ChildCancelled])

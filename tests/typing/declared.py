@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
-from rowlock import Breaker, Retry, Rowlock, Tasks
+from rowlock import Breaker, Context, Retry, Rowlock, Tasks
 
 app = Rowlock()
 tasks = Tasks()
@@ -59,3 +60,39 @@ def sync(since: int = 0) -> str:
 @tasks.task.every("@daily", name="sweep", catch_up="none")
 def sweep(*, deep: bool = False) -> None:
     return None
+
+
+@app.workflow
+async def approve(ctx: Context, document: str, *, urgent: bool = False) -> bool:
+    return urgent
+
+
+@tasks.workflow(version=2, name="shop.checkout", queue="orders", retry=Retry(attempts=3), aliases=["checkout"])
+async def checkout(ctx: Context, order: int, lines: list[str]) -> dict[str, int]:
+    return {"order": order}
+
+
+@checkout.migration(1)
+def carry_checkout(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "lines": []}
+
+
+@app.task.every("@daily")
+@app.workflow(version=1)
+async def clean(ctx: Context) -> None:
+    return None
+
+
+# No workflows, and no migration
+
+
+def a_sync_function(ctx: Context, order: int) -> int:
+    return order
+
+
+async def without_its_context(order: int) -> int:
+    return order
+
+
+async def carry_later(state: dict[str, Any]) -> dict[str, Any]:
+    return state

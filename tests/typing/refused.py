@@ -8,8 +8,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowlock import Call, Job, Key
-from tests.typing.declared import add, app, greet, measure, render, report, send_mail, sync, tasks, total
+from rowlock import Call, Context, Job, Key
+from tests.typing.declared import (
+    a_sync_function,
+    add,
+    app,
+    approve,
+    carry_later,
+    checkout,
+    greet,
+    measure,
+    render,
+    report,
+    send_mail,
+    sync,
+    tasks,
+    total,
+    without_its_context,
+)
 
 
 def enqueue_refuses_wrong_arguments() -> None:
@@ -110,3 +126,25 @@ def schedules_refuse_wrong_rules_and_policies() -> None:
     report.enqueue(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     sync.enqueue(since="0")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     app.task.every("@daily")("report")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+async def workflows_refuse_wrong_arguments(ctx: Context) -> None:
+    approve.enqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    approve.enqueue(ctx)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    approve.enqueue(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await checkout.aenqueue(7)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    checkout.using(key="k").enqueue("7", [])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    checkout.bind(7, lines="tea")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    _a: Job[str] = approve.enqueue("lease")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+
+
+def workflows_refuse_wrong_functions_and_options() -> None:
+    app.workflow(a_sync_function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.workflow(without_its_context)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tasks.workflow(version=2)(without_its_context)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.workflow(version="2")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    app.workflow(timeout=timedelta(minutes=1))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    app.workflow(history=False)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    app.workflow(breaker=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    checkout.migration("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    checkout.migration(1)(carry_later)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]

@@ -12,6 +12,7 @@ import click
 from rowlock.app import Rowlock
 from rowlock.cli.load import importing
 from rowlock.errors import UnknownTask
+from rowlock.model.names import unversioned
 from rowlock.model.spec import AS_DECLARED
 from rowlock.tasks import Call
 
@@ -37,7 +38,7 @@ def call_of(app: Rowlock, name: str, arguments: Mapping[str, object], *, target:
         return app.call(name, (), arguments)
     with importing(target):
         app.load()
-    task = app.tasks.get(name)
+    task = app.tasks.get(*unversioned(name))
     if task is None:
         close = difflib.get_close_matches(name, app.tasks.names(), n=1)
         instead = f"did you mean {close[0]}?" if close else f"it knows {', '.join(app.tasks.names()) or 'none'}"

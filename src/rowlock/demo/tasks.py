@@ -11,7 +11,8 @@ from random import Random
 from typing import Any
 
 from rowlock.model.retry import Retry
-from rowlock.tasks import Call, Tasks
+from rowlock.registry import Tasks
+from rowlock.tasks import Call
 from rowlock.worker.attempt import current_job
 
 QUEUE = "demo"

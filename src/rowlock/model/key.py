@@ -66,6 +66,16 @@ class Key:
                 "larger bound"
             )
 
+    def check_workflow(self, name: str) -> None:
+        """Refuse what the key of a workflow cannot mean: it is held for as long as its record is kept."""
+        if self.period is None and not self.replaces:
+            return
+        said = "period=…" if self.period is not None else f"taken={self.taken!r}"
+        raise InvalidOption(
+            f"Key({said}) is for tasks, and {name!r} is a workflow: its key is held from its start until its record "
+            "has left history; use taken='return', 'skip' or 'raise'"
+        )
+
 
 def _check_span(name: str, span: timedelta | None) -> None:
     if span is None:

@@ -20,6 +20,7 @@ MAX_SCHEDULE: Final = 90
 MAX_TAGS: Final = 20
 MAX_NOTE: Final = 200
 MAX_ATTEMPTS: Final = 1_000_000_000
+MAX_VERSION: Final = 1_000_000_000
 MAX_DELAY: Final = timedelta(days=100 * 365)
 PRIORITIES: Final = range(-4, 5)
 
@@ -31,8 +32,32 @@ _LAST: Final = datetime(9899, 12, 30, tzinfo=UTC)
 
 
 def check_task(name: str) -> str:
-    """A task's name: printable, 1 to 200 bytes."""
-    return _printable("task name", name, limit=MAX_NAME)
+    """A task's name: printable, 1 to 200 bytes, without `@`."""
+    _printable("task name", name, limit=MAX_NAME)
+    if "@" in name:
+        raise InvalidOption(
+            f"task name {shown(name)} contains '@', which parts a workflow's name from its version; use '.' or '-'"
+        )
+    return name
+
+
+def check_version(version: int) -> int:
+    """The version of a workflow's code: from 1 on."""
+    _whole("version", version)
+    if not 1 <= version <= MAX_VERSION:
+        raise InvalidOption(f"version={shown(version)} is out of range; the first is 1, and the next 2")
+    return version
+
+
+def versioned(task: str, version: int | None) -> str:
+    """The name by which workers know the code of a job: NAME of a plain task, NAME@VERSION of a workflow."""
+    return task if version is None else f"{task}@{version}"
+
+
+def unversioned(name: str) -> tuple[str, int | None]:
+    """A task's name as it is written by people, and the version in it, if it is NAME@VERSION."""
+    task, _, version = name.rpartition("@")
+    return (task, int(version)) if task and version.isascii() and version.isdigit() else (name, None)
 
 
 def check_queue(name: str) -> str:
@@ -51,6 +76,16 @@ def check_schedule(name: str) -> str:
     if set("*,=") & set(name):
         raise InvalidOption(
             f"schedule name {shown(name)} contains '*', ',' or '='; the command line uses these, so use '-' or '.'"
+        )
+    return name
+
+
+def check_signal(name: str) -> str:
+    """A signal's name: printable, 1 to 200 bytes, without `/` and `#`, which no wait can have."""
+    _printable("signal name", name, limit=MAX_NAME)
+    if set("/#") & set(name):
+        raise InvalidOption(
+            f"signal name {shown(name)} contains '/' or '#', which stand beside the names of steps; use '.' or '-'"
         )
     return name
 

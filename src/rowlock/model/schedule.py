@@ -19,6 +19,7 @@ from rowlock.model.names import (
     check_schedule,
     check_tags,
     check_task,
+    check_version,
     shown,
 )
 from rowlock.model.rule import CatchUp, Every, Overlap, Rule, check_catch_up, check_rule, read_rule
@@ -50,7 +51,7 @@ MOST_TAGS: Final = MAX_TAGS - 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
-    """What a schedule asks for, as code declares it or an operator says it."""
+    """What a schedule asks for, as code declares it or an operator says it; `version` is of the workflow it starts."""
 
     name: str
     rule: Rule
@@ -59,6 +60,7 @@ class ScheduleSpec:
     queue: str = DEFAULT_QUEUE
     priority: int = 0
     attempts: int = 10
+    version: int | None = None
     expires: timedelta | None = None
     tags: tuple[str, ...] = ()
     jitter: timedelta = timedelta(0)
@@ -74,6 +76,8 @@ class ScheduleSpec:
         check_queue(self.queue)
         check_priority(self.priority)
         check_attempts(self.attempts)
+        if self.version is not None:
+            check_version(self.version)
         check_expires(self.expires)
         if len(check_tags(self.tags)) > MOST_TAGS:
             raise InvalidOption(
@@ -117,6 +121,7 @@ class ScheduleSpec:
             "queue": self.queue,
             "priority": self.priority,
             "attempts": self.attempts,
+            "version": self.version,
             "expires": _seconds(self.expires),
             "tags": list(self.tags),
             "jitter": _seconds(self.jitter),
@@ -158,6 +163,7 @@ class Schedule:
     queue: str
     priority: int
     attempts: int
+    version: int | None
     expires: timedelta | None
     tags: tuple[str, ...]
     jitter: timedelta

@@ -17,6 +17,7 @@ from rowlock.model.names import (
     check_run_at,
     check_tags,
     check_task,
+    check_version,
     shown,
 )
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
@@ -62,7 +63,10 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """What is fixed when a task is declared."""
+    """What is fixed when a task is declared. With a `version` it is a workflow, and `retry` is for its steps.
+
+    `attempts` is how many a job of it has: one if it is a workflow, for that is not retried as a whole.
+    """
 
     name: str
     queue: str = DEFAULT_QUEUE
@@ -74,10 +78,15 @@ class TaskSpec:
     history: bool = True
     expires: timedelta | None = None
     breaker: Breaker | None = None
+    version: int | None = None
+    attempts: int = field(init=False)
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.aliases):
             check_task(name)
+        if self.version is not None:
+            check_version(self.version)
+        object.__setattr__(self, "attempts", self.retry.attempts if self.version is None else 1)
         check_queue(self.queue)
         check_priority(self.priority)
         _check_span("timeout", self.timeout)
@@ -86,6 +95,19 @@ class TaskSpec:
         check_expires(self.expires)
         if self.breaker is not None and not isinstance(self.breaker, Breaker):
             raise InvalidOption(f"breaker={shown(self.breaker)} must be a Breaker; write breaker=Breaker(failures=20)")
+
+    def allowed(self, options: Options) -> Options:
+        """What a call may say: all of it, unless this is a workflow."""
+        if self.version is None:
+            return options
+        if options.attempts is not None:
+            raise InvalidOption(
+                f"attempts={options.attempts} is for tasks, and {self.name!r} is a workflow: its steps are retried, "
+                "each by its own policy; declare retry= with it, or call ctx.using(retry=…).step(…)"
+            )
+        if isinstance(options.key, Key):
+            options.key.check_workflow(self.name)
+        return options
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from rowlock.errors import InvalidOption
 from rowlock.model.edit import with_edits
 from rowlock.model.schedule import Cron, Rule, ScheduleSpec, read_rule
 from rowlock.store.intervals import instant, interval
-from rowlock.store.query import Conversation, Query, array, first, plain_array
+from rowlock.store.query import Conversation, Query, array, first, numbers, plain_array
 
 # Others who start at the same moment may be writing the same rows: then what they wrote is looked at again.
 _ROUNDS = 10
@@ -101,6 +101,7 @@ def write(changes: Sequence[Written]) -> Query[str]:
             "queues": array(spec.queue for spec in specs),
             "priorities": plain_array(str(spec.priority) for spec in specs),
             "attempts": plain_array(str(spec.attempts) for spec in specs),
+            "code_versions": numbers(spec.version for spec in specs),
             "expires": _spans(spec.expires for spec in specs),
             "tags": array(array(spec.tags) if spec.tags else None for spec in specs),
             "jitters": _spans(spec.jitter for spec in specs),

@@ -14,7 +14,7 @@ from rowlock.model.row import NewJob
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.intervals import instant, later
 from rowlock.store.jobs import chunks, enqueue, put, span_of
-from rowlock.store.query import Conversation, Copy, Query, array, first, plain_array
+from rowlock.store.query import Conversation, Copy, Query, array, first, numbers, plain_array
 
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
@@ -159,9 +159,10 @@ def _line(job: NewJob, now: datetime, stamp: str) -> str:
         run_at = instant(starts)
     expires_at = "\\N" if job.lifetime is None else later(starts, job.lifetime)
     tags = "\\N" if job.tags is None else _escaped(array(job.tags))
+    version = "\\N" if job.version is None else job.version
     return (
         f"{job.id}\t{_escaped(job.queue)}\t{_escaped(job.task)}\t{job.priority}\t{job.attempts}\t{run_at}\t{stamp}"
-        f"\t{expires_at}\t{_escaped(job.args)}\t{tags}\n"
+        f"\t{expires_at}\t{_escaped(job.args)}\t{tags}\t{version}\n"
     )
 
 
@@ -191,6 +192,7 @@ def put_keyed(jobs: Sequence[NewJob]) -> Query[Put]:
             "taken": plain_array(meaning.taken for meaning in meanings),
             "at_most": array(span_of(meaning.at_most) for meaning in meanings),
             "named": plain_array(str(job.is_priority_named) for job in jobs),
+            "versions": numbers(job.version for job in jobs),
         },
         Put._make,
     )

@@ -9,12 +9,24 @@ from operator import itemgetter
 from typing import NamedTuple, assert_never
 
 from rowlock.model.fence import Fence
-from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Ended,
+    Failed,
+    HandedBack,
+    Parked,
+    Restarted,
+    Retried,
+    Returned,
+    Snoozed,
+    Succeeded,
+)
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store.intervals import instant, interval
-from rowlock.store.query import Query, Row, array, first, plain_array
+from rowlock.store.query import Query, Row, array, first, numbers, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 
@@ -49,6 +61,8 @@ def enqueue(jobs: Sequence[NewJob]) -> Query[str]:
             "lifetimes": array(map(span_of, lifetimes)),
             "tags": array(some and array(some) for some in tags),
             "keys": array(keys),
+            "versions": numbers(job.version for job in jobs),
+            "parents": array(job.parent for job in jobs),
         },
         first,
     )
@@ -74,6 +88,7 @@ def put(job: NewJob) -> Query[str]:
             "delay": span_of(job.delay),
             "lifetime": span_of(job.lifetime),
             "tags": None if job.tags is None else array(job.tags),
+            "version": None if job.version is None else str(job.version),
         },
         first,
     )
@@ -129,7 +144,7 @@ def settle(
     Those that somebody has asked to cancel end as cancelled, whatever their outcome, and are kept for `cancelled`.
     """
     rows = [
-        (job.id, job.token, *_ending(outcome), None if keep is None else interval(keep))
+        (job.id, job.token, *ending(outcome), None if keep is None else interval(keep))
         for job, outcome, keep in attempts
     ]
     rows.sort(key=itemgetter(0, 1))
@@ -150,7 +165,7 @@ def settle(
     )
 
 
-def _ending(outcome: Ended) -> tuple[str, str | None, str | None, str | None]:
+def ending(outcome: Ended) -> tuple[str, str | None, str | None, str | None]:
     """State, result, reason and failure."""
     match outcome:
         case Succeeded(result):
@@ -192,6 +207,8 @@ def _return(outcome: Returned) -> tuple[str | None, str | None, str | None, str 
             return None, None, None, None
         case Blocked(waits_for, reason):
             return None, None, waits_for, reason
+        case Parked() | Restarted():
+            raise TypeError("only a workflow parks or restarts, and it is settled as such")
         case _:
             assert_never(outcome)
 

@@ -128,5 +128,10 @@ def plain_array(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
 
 
+def numbers(values: Iterable[int | None]) -> str:
+    """An array of numbers, some of which may be missing."""
+    return "{" + ",".join(["null" if value is None else str(value) for value in values]) + "}"
+
+
 def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

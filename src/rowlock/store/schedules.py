@@ -28,10 +28,11 @@ class Looked(NamedTuple):
 
 
 class Made(NamedTuple):
-    """The task and the queue of a job that was made of a schedule."""
+    """The task, the queue and, of a workflow, the version of a job that was made of a schedule."""
 
     task: str
     queue: str
+    version: int | None
 
 
 def look(name: str | None = None) -> Conversation[list[Looked]]:
@@ -73,6 +74,7 @@ def add(spec: ScheduleSpec, *, next_at: datetime, actor: str, why: str | None) -
             "queue": spec.queue,
             "priority": str(spec.priority),
             "attempts": str(spec.attempts),
+            "version": None if spec.version is None else str(spec.version),
             "expires": _interval(spec.expires),
             "tags": array(spec.tags) if spec.tags else None,
             "jitter": interval(spec.jitter),
@@ -149,9 +151,7 @@ def remove(name: str, *, actor: str, why: str | None) -> Query[str]:
 
 def run(name: str, *, job_id: str, actor: str, why: str | None) -> Query[Made]:
     """Make a job of a schedule that is locked."""
-    return Query(
-        "schedule_run", {"name": name, "id": job_id, "actor": actor, "why": why}, lambda row: Made(row[0], row[1])
-    )
+    return Query("schedule_run", {"name": name, "id": job_id, "actor": actor, "why": why}, lambda row: Made(*row[:3]))
 
 
 def firings(name: str, *, limit: int) -> Query[Firing]:

@@ -68,13 +68,14 @@ def _is_ours(there: Looked, spec: ScheduleSpec) -> bool:
 
 
 def edit(
-    name: str, change: Edit, *, encode: Callable[[str], str], actor: str, why: str | None
+    name: str, change: Edit, *, encode: Callable[[str, int | None], str], actor: str, why: str | None
 ) -> Conversation[Schedule]:
-    """Change a schedule; `encode` makes JSON of the new arguments, for the task of that name."""
+    """Change a schedule; `encode` makes JSON of the new arguments, for the task of that name, or that version of it."""
     schedule, args, _, moment = yield from _locked(name)
     if change.reset and not schedule.is_declared:
         raise ScheduleError(name, f"schedule {name!r} was added by an operator: code says nothing to go back to")
-    edited = change.over(schedule, args=(args or "{}") if change.args is None else encode(schedule.task), now=moment)
+    new = (args or "{}") if change.args is None else encode(schedule.task, schedule.version)
+    edited = change.over(schedule, args=new, now=moment)
     if edited.changes or (edited.edits or {}) != edits_of(schedule.edits):
         who = {"by": actor, "at": moment.isoformat()} | ({} if why is None else {"why": why})
         yield schedules.edit(

@@ -21,6 +21,7 @@ def cancel(order: Order) -> None:
     """Cancel jobs that have not ended. They never run, retry or succeed again.
 
     Jobs that have not started end at once; running ones are told to stop, and end as cancelled whatever they come to.
+    Workflows that have begun, and children, end when a worker has undone what they did.
     Of one job by its id you are told whether it was cancelled, or whether that came too late.
     """
     if len(order.wanted.ids) == 1 and replace(order.wanted, ids=()).is_everything:
@@ -42,6 +43,9 @@ def _one(
     job = app.get(job_id)
     if not job.cancel(by=by, why=why):
         nothing_matched(f"too late: job {job_id} has ended as {job.record().state}")
-    if job.record().cancel_at is not None:
+    record = job.record()
+    if record.cancel_at is not None and record.state == "running":
         click.echo("it is running: its handler is told to stop", err=True)
+    elif record.cancel_at is not None:
+        click.echo("it has begun, or has a parent to tell: it ends when a worker has undone what it did", err=True)
     return Done("cancel", changed=1)

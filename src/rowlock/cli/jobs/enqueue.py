@@ -66,7 +66,7 @@ def enqueue(
     with opened(choice) as app:
         with usage():
             call = call_of(app, task, arguments, target=choice.app)
-        job = Call(call.task, call.args, options).enqueue()
+        job = Call(call.task, call.args, call.task.spec.allowed(options)).enqueue()
     if as_json:
         print_json({"id": str(job.id), "task": job.task, "queue": job.queue, "created": job.created})
         return

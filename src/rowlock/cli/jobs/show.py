@@ -15,6 +15,7 @@ from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 from rowlock.jobs import show as read_job
+from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
 from rowlock.operate import Event
 
@@ -65,7 +66,8 @@ def _facts(record: JobRecord) -> dict[str, object]:
     progress = record.progress
     return {
         "id": record.id,
-        "task": record.task,
+        "task": versioned(record.task, record.version),
+        "parent": record.parent,
         "queue": record.queue,
         "state": record.state if record.cancel_at is None else f"{record.state}, cancelling",
         "waits for": record.waits_for,

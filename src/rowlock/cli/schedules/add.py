@@ -53,7 +53,7 @@ def add(
     with opened(choice) as app:
         with usage():
             call = call_of(app, task, arguments, target=choice.app)
-            made = Call(call.task, call.args, options)
+            made = Call(call.task, call.args, call.task.spec.allowed(options))
             added = app.schedules.add(name, made, rule, **asked.policies(), by=asked.by, why=asked.why)
         now = database_time(app)
     if as_json:

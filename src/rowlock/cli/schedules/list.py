@@ -11,6 +11,7 @@ from rowlock.cli import slots, words
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.model.names import versioned
 from rowlock.model.schedule import Schedule
 
 
@@ -53,7 +54,7 @@ def _row(schedule: Schedule, now: datetime) -> tuple[str, ...]:
         schedule.name,
         slots.rule(schedule),
         slots.zone(schedule),
-        schedule.task,
+        versioned(schedule.task, schedule.version),
         words.age(schedule.next_at, now),
         slots.clock(schedule.next_at, schedule, now),
         words.instant(schedule.next_at),

@@ -15,6 +15,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 from rowlock.model.answer import Firing
 from rowlock.model.edit import edits_of, rule_text
+from rowlock.model.names import versioned
 from rowlock.model.schedule import Schedule
 
 _HIDDEN = "(its arguments are not this role's to read)"
@@ -59,7 +60,7 @@ def _facts(schedule: Schedule) -> dict[str, object]:
         "schedule": words.line(schedule.name),
         "rule": words.line(slots.rule(schedule)),
         "that is": words.line(slots.rule_in_words(schedule)),
-        "task": words.line(schedule.task),
+        "task": words.line(versioned(schedule.task, schedule.version)),
         "queue": words.line(schedule.queue),
         "priority": schedule.priority,
         "attempts": schedule.attempts,

@@ -11,15 +11,16 @@ with sent as materialized (
     select
         :ids::uuid[] as ids, :queues::text[] as queues, :tasks::text[] as tasks, :priorities::smallint[] as priorities,
         :attempts::integer[] as attempts, :run_ats::timestamptz[] as run_ats, :delays::interval[] as delays,
-        :lifetimes::interval[] as lifetimes, :args::text[] as args, :tags::text[] as tags, :keys::text[] as keys
+        :lifetimes::interval[] as lifetimes, :args::text[] as args, :tags::text[] as tags, :keys::text[] as keys,
+        :versions::integer[] as versions, :parents::uuid[] as parents
 ),
 asked as materialized (
     select asked.*
     from sent
     cross join unnest(
         sent.ids, sent.queues, sent.tasks, sent.priorities, sent.attempts, sent.run_ats, sent.delays, sent.lifetimes,
-        sent.args, sent.tags, sent.keys
-    ) as asked (id, queue, task, priority, attempts, run_at, delay, lifetime, args, tags, key)
+        sent.args, sent.tags, sent.keys, sent.versions, sent.parents
+    ) as asked (id, queue, task, priority, attempts, run_at, delay, lifetime, args, tags, key, version, parent)
 ),
 taken as (
     insert into rowlock.keys (key, task, job)
@@ -29,13 +30,13 @@ taken as (
 ),
 enqueued as (
     insert into rowlock.jobs
-        (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+        (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key, version, parent)
     select
         id, queue, task, priority, attempts,
         greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now()),
         rowlock.now(),
         greatest(coalesce(run_at, rowlock.now() + delay), rowlock.now()) + lifetime,
-        args::json, tags::text[], key
+        args::json, tags::text[], key, version, parent
     from asked
     where key is null or id in (select job from taken)
     on conflict (id) do nothing

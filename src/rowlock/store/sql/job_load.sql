@@ -1,2 +1,2 @@
 -- Insert many new jobs without keys.
-copy rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags) from stdin;
+copy rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, version) from stdin;

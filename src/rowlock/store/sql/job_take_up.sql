@@ -1,5 +1,6 @@
 -- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
 -- other code may have refused them. A job that this very code refused is left alone.
+-- :tasks are as workers name them, NAME and for workflows NAME@VERSION; the names alone are what the index knows.
 with paused as materialized (
     select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
 ),
@@ -8,11 +9,12 @@ picked as materialized (
     from rowlock.jobs as job
     where job.state = 'waiting'
         and job.waits_for = 'code'
-        and job.task = any(:tasks::text[])
+        and job.task = any(array(select split_part(known.name, '@', 1) from unnest(:tasks::text[]) as known (name)))
+        and job.task || coalesce('@' || job.version, '') = any(:tasks::text[])
         and job.task <> all(array(select name from paused where kind = 'task'))
         and job.queue = any(:queues::text[])
         and job.queue <> all(array(select name from paused where kind = 'queue'))
-        and (job.reason like 'unknown task%' or job.started_at < (
+        and (job.reason like 'unknown task%' or job.reason like 'unknown version%' or job.started_at < (
             select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
         ))
     limit :limit::integer
@@ -21,9 +23,10 @@ picked as materialized (
 update rowlock.jobs
 set state = 'running', waits_for = null, reason = null,
     token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now(),
-    progress = null
+    progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, false as paused, key, tags,
+    version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
     set_config('synchronous_commit', 'off', true);

@@ -1,13 +1,13 @@
 -- Add a schedule of an operator's own; answers its name, or nothing where that is taken.
 with added as (
     insert into rowlock.schedules (
-        name, cron, tz, every, task, args, queue, priority, attempts, expires, tags, jitter, overlap, catch_up, at_boot,
-        next_at, created_at
+        name, cron, tz, every, task, args, queue, priority, attempts, version, expires, tags, jitter, overlap,
+        catch_up, at_boot, next_at, created_at
     )
     values (
         :name, :cron, :tz, :every::interval, :task, :args::json, :queue, :priority::smallint, :attempts::integer,
-        :expires::interval, :tags::text[], :jitter::interval, :overlap, :catch_up::integer, :at_boot::boolean,
-        :next_at::timestamptz, rowlock.now()
+        :version::integer, :expires::interval, :tags::text[], :jitter::interval, :overlap, :catch_up::integer,
+        :at_boot::boolean, :next_at::timestamptz, rowlock.now()
     )
     on conflict (name) do nothing
     returning name, task, next_at

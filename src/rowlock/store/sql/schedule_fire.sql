@@ -19,7 +19,7 @@ mine as materialized (
     cross join lateral (
         select
             schedule.name, schedule.queue, schedule.task, schedule.priority, schedule.attempts, schedule.expires,
-            schedule.args, schedule.tags
+            schedule.args, schedule.tags, schedule.version
         from rowlock.schedules as schedule
         where schedule.name = planned.name and schedule.xmin::text = planned.version
         for update skip locked
@@ -34,11 +34,11 @@ noted as (
     returning job
 ),
 fired as (
-    insert into rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags)
+    insert into rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, version)
     select
         slot.id, mine.queue, mine.task, mine.priority, mine.attempts,
         rowlock.now() + slot.jitter, rowlock.now(), rowlock.now() + slot.jitter + mine.expires, mine.args,
-        mine.tags || array['schedule:' || mine.name, 'slot:' || slot.slot]
+        mine.tags || array['schedule:' || mine.name, 'slot:' || slot.slot], mine.version
     from mine
     cross join lateral unnest(mine.slots::text[], mine.ids::uuid[], mine.jitters::interval[]) as slot (slot, id, jitter)
     -- `is true` keeps this a look-up in a hash table; as a plain condition it becomes a join, each with each.

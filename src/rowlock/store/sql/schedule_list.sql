@@ -10,7 +10,7 @@ said as materialized (
 )
 select
     schedule.name, schedule.cron, schedule.tz, extract(epoch from schedule.every)::float8 as every,
-    schedule.task, schedule.args::text, schedule.queue, schedule.priority, schedule.attempts,
+    schedule.task, schedule.args::text, schedule.queue, schedule.priority, schedule.attempts, schedule.version,
     extract(epoch from schedule.expires)::float8 as expires, schedule.tags,
     extract(epoch from schedule.jitter)::float8 as jitter,
     schedule.overlap, schedule.catch_up, schedule.at_boot,

@@ -5,10 +5,10 @@ with mine as materialized (
     select schedule.* from rowlock.schedules as schedule where schedule.name = :name
 ),
 made as (
-    insert into rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags)
+    insert into rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, version)
     select
         :id::uuid, queue, task, priority, attempts, rowlock.now(), rowlock.now(), rowlock.now() + expires, args,
-        tags || array['schedule:' || name]
+        tags || array['schedule:' || name], version
     from mine
     on conflict (id) do nothing
     returning id, queue, task
@@ -31,7 +31,7 @@ logged as (
     from made
 )
 select
-    task, queue,
+    task, queue, version,
     (
         select pg_notify(rowlock.channel(parked.queue), '')
         from rowlock.parked
