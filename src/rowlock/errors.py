@@ -13,6 +13,13 @@
     ├── KeyTaken             the key is held: by a job of another task, or where that was not to be
     ├── ScheduleError        a schedule cannot be added, changed or removed so: its name is taken, its code declares it
     │   └── ScheduleNotFound there is no schedule of that name
+    ├── WorkflowError        what goes wrong with workflows: too many steps, a name that is none
+    │   ├── StepFailed       a step has failed for good
+    │   ├── SignalTimeout    a signal has not come in time (also a TimeoutError)
+    │   ├── ChildFailed      a child has failed for good
+    │   ├── ChildCancelled   a child was cancelled
+    │   ├── NotAWorkflow     the job is of a plain task: it takes no signals
+    │   └── SignalRefused    the workflow has ended, or is being cancelled: it takes no more signals
     ├── JobNotFound          there is no such job: never committed, rolled back or deleted
     ├── JobFailed            the job whose result was asked for has failed for good
     ├── JobCancelled         the job whose result was asked for was cancelled
@@ -23,6 +30,7 @@
     ├── Snooze               run again later; no attempt is spent
     ├── RetryAfter           run again later; an attempt is spent
     ├── Cancel               end the job as cancelled
+    ├── WorkflowChanged      raised by a workflow's context: the code does not match what the workflow remembers
     └── LeaseLost            raised by current_job()'s verbs: this attempt does not own its job any more
 
 Interruptions derive from BaseException so that a handler's own ``except Exception`` cannot swallow them.
@@ -110,10 +118,42 @@ class ScheduleNotFound(ScheduleError):
     """There is no schedule of that name."""
 
 
-class JobNotFound(RowlockError):
-    """There is no such job: its transaction was never committed or was rolled back, or somebody deleted it."""
+class WorkflowError(RowlockError):
+    """The root of what goes wrong with workflows."""
+
+
+class NotAWorkflow(WorkflowError):
+    """The job is of a plain task: nothing in it waits for signals."""
 
     def __init__(self, job: UUID, message: str) -> None:
+        super().__init__(job, message)
+        self.job = job
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+class SignalRefused(WorkflowError):
+    """The workflow takes no more signals: `state` says how it has ended, or that it is ``cancelling``."""
+
+    def __init__(self, job: UUID, state: str, signal: str) -> None:
+        super().__init__(job, state, signal)
+        self.job = job
+        self.state = state
+        self.signal = signal
+
+    def __str__(self) -> str:
+        stands = "is being cancelled" if self.state == "cancelling" else f"has ended ({self.state})"
+        return f"workflow {self.job} {stands} and takes no more signals; {self.signal!r} was not stored"
+
+
+class JobNotFound(RowlockError):
+    """There is no such job: its transaction was never committed or was rolled back, or somebody deleted it.
+
+    ``job`` is None where it was asked for by its key.
+    """
+
+    def __init__(self, job: UUID | None, message: str) -> None:
         super().__init__(job, message)
         self.job = job
 
@@ -168,6 +208,82 @@ class JobCancelled(RowlockError):
         return f"job {self.job} of {self.task} was cancelled: {self.reason}"
 
 
+class StepFailed(WorkflowError):
+    """A step has failed for good: ``error_type`` and ``message`` are its last error's, in every attempt the same."""
+
+    def __init__(self, step: str, *, error_type: str, message: str, remote_traceback: str, attempts: int) -> None:
+        tries = f"{attempts} attempt{'' if attempts == 1 else 's'}"
+        super().__init__(f"step {step!r} failed ({tries}): {error_type}: {message}")
+        self.step = step
+        self.error_type = error_type
+        self.message = message
+        self.remote_traceback = remote_traceback
+        self.attempts = attempts
+        if remote_traceback:
+            self.add_note(f"in its last attempt:\n{remote_traceback.rstrip()}")
+
+    def __reduce__(self) -> tuple[partial[StepFailed], tuple[()]]:
+        facts = {name: value for name, value in vars(self).items() if name != "__notes__"}
+        return partial(StepFailed, **facts), ()
+
+
+class SignalTimeout(WorkflowError, TimeoutError):
+    """No signal of that name has come within the time given; one that comes later is there for the next wait.
+
+    ``step`` is the key of that wait.
+    """
+
+    def __init__(self, signal: str, *, step: str) -> None:
+        super().__init__(signal)
+        self.signal = signal
+        self.step = step
+
+    def __reduce__(self) -> tuple[partial[SignalTimeout], tuple[()]]:
+        return partial(SignalTimeout, self.signal, step=self.step), ()
+
+    def __str__(self) -> str:
+        return f"no signal {self.signal!r} has come in time"
+
+
+class ChildFailed(WorkflowError):
+    """A child of a workflow has failed for good: ``error_type`` and ``message`` are its last error's.
+
+    ``step`` is the key by which its workflow remembers it.
+    """
+
+    def __init__(
+        self, job: UUID, task: str, *, step: str, reason: str, error_type: str, message: str, remote_traceback: str
+    ) -> None:
+        super().__init__(f"child {job} of {task} failed ({reason}): {error_type}: {message}")
+        self.job = job
+        self.task = task
+        self.step = step
+        self.reason = reason
+        self.error_type = error_type
+        self.message = message
+        self.remote_traceback = remote_traceback
+        if remote_traceback:
+            self.add_note(f"on its worker:\n{remote_traceback.rstrip()}")
+
+    def __reduce__(self) -> tuple[partial[ChildFailed], tuple[()]]:
+        facts = {name: value for name, value in vars(self).items() if name != "__notes__"}
+        return partial(ChildFailed, **facts), ()
+
+
+class ChildCancelled(WorkflowError):
+    """A child of a workflow was cancelled, for ``reason``; ``step`` is the key by which its workflow remembers it."""
+
+    def __init__(self, job: UUID, task: str, reason: str, step: str) -> None:
+        super().__init__(job, task, reason, step)
+        self.job = job
+        self.task = task
+        self.reason = reason
+        self.step = step
+
+    def __str__(self) -> str:
+        return f"child {self.job} of {self.task} was cancelled: {self.reason}"
+
+
 class NoResult(RowlockError):
     """The job has ended and left no result: its task keeps no history, its time there is over, or it was skipped."""
 
@@ -219,6 +335,13 @@ class Cancel(Interruption):
     def __init__(self, reason: str = "cancelled by its handler") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class WorkflowChanged(Interruption):
+    """The code of a workflow does not match what it remembers: the job waits for code that does; nothing is written.
+
+    The message names the call, what the code says there and what the record has.
+    """
 
 
 class LeaseLost(Interruption):

@@ -6,15 +6,16 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from typing import TypeVar
 
 import psycopg
 
-from rowlock.db.session import AsyncSession, Server, aconnect, arun, server_at
+from rowlock.db.session import AsyncSession, Server, aconnect, aconverse, arun, server_at
 from rowlock.db.trouble import Trouble, first_line, trouble
 from rowlock.store import schema as schema_store
-from rowlock.store.query import Query
+from rowlock.store.query import Conversation, Query
 
 log = logging.getLogger("rowlock.worker")
 
@@ -128,18 +129,30 @@ class Link:
 
     async def run(self, query: Query[T]) -> list[T]:
         """Run a query, again through every passing trouble: any query given here may be sent twice."""
+        return await self._at_last(query.name, lambda connection: arun(connection.cursor(), query, self._schema))
+
+    async def converse(self, begin: Callable[[], Conversation[T]]) -> T:
+        """Hold a conversation in one transaction, again through every passing trouble: it may be held twice."""
+
+        async def hold(connection: AsyncSession) -> T:
+            async with connection.transaction():
+                return await aconverse(partial(arun, connection.cursor(), schema=self._schema), begin())
+
+        return await self._at_last("a conversation", hold)
+
+    async def _at_last(self, what: str, say: Callable[[AsyncSession], Awaitable[T]]) -> T:
         pauses = _pauses()
         while True:
             connection = await self.open()
             try:
-                return await arun(connection.cursor(), query, self._schema)
+                return await say(connection)
             except psycopg.Error as error:
                 kind = trouble(error)
                 if kind is Trouble.REFUSED:
                     raise Refused(error) from error
                 if kind is Trouble.GONE:
                     await connection.close()
-                await self._pause(pauses, f"{query.name} failed ({first_line(error)})")
+                await self._pause(pauses, f"{what} failed ({first_line(error)})")
 
     async def once(self, query: Query[T]) -> list[T]:
         """Run a query that must not be sent twice: Lost, whatever the trouble is."""

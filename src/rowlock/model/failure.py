@@ -173,3 +173,9 @@ def _clean(text: str, *, limit: int) -> str:
 
 def _storable(text: str) -> bytes:
     return text.replace("\x00", "\\x00").encode(errors="backslashreplace")
+
+
+def recalled(text: str | None) -> tuple[str, str, str]:
+    """Type, message and traceback of a failure as it was stored; what is missing is empty."""
+    told = json.loads(text or "{}")
+    return str(told.get("type", "unknown")), str(told.get("message", "")), str(told.get("traceback", ""))

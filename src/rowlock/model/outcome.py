@@ -10,6 +10,7 @@ class Succeeded(NamedTuple):
     """The handler returned; `result` is JSON, or None for nothing to keep."""
 
     result: str | None
+    undoable: bool = False  # a workflow that would have something to undo, had somebody asked to cancel it meanwhile
 
 
 class Failed(NamedTuple):
@@ -51,6 +52,23 @@ class Blocked(NamedTuple):
     reason: str
 
 
+class Parked(NamedTuple):
+    """A workflow waits, and holds nothing: for so many wakes, or for the first of its steps that is due, or both."""
+
+    wakes_at: int | None
+    waits_for: str | None  # signal or children; None: only for the time
+    since: str | None = None  # what was due by then, the attempt has seen: the rest counts
+    undoing: bool = False  # between two tries to undo
+
+
+class Restarted(NamedTuple):
+    """A workflow begins again with a fresh history: its arguments, its version, and the state that it carries over."""
+
+    args: str
+    version: int
+    state: str
+
+
 class Committed(NamedTuple):
     """The job has succeeded in a transaction of its handler's own: nothing is left to settle."""
 
@@ -58,6 +76,6 @@ class Committed(NamedTuple):
 
 
 Ended = Succeeded | Failed | Cancelled
-Returned = Retried | Snoozed | HandedBack | Blocked
+Returned = Retried | Snoozed | HandedBack | Blocked | Parked | Restarted
 Unsettled = Ended | Returned
 Outcome = Unsettled | Committed

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rowlock.model.key import Key
+from rowlock.model.names import versioned
 
 
 class Claimed(NamedTuple):
@@ -26,6 +27,20 @@ class Claimed(NamedTuple):
     paused: bool
     key: str | None
     tags: list[str] | None
+    version: int | None = None  # of a workflow's code
+    parent: str | None = None
+    wakes: int | None = None  # so many, when it was claimed; None for none
+    cancelling: bool = False  # a workflow that somebody has asked to cancel: it is claimed to be undone
+
+    @property
+    def code(self) -> str:
+        """The name by which a worker knows its code."""
+        return versioned(self.task, self.version)
+
+    @property
+    def belongs_to_workflow(self) -> bool:
+        """Whether it is a workflow or the child of one, and ends as such."""
+        return self.version is not None or self.parent is not None
 
 
 class NewJob(NamedTuple):
@@ -44,6 +59,8 @@ class NewJob(NamedTuple):
     key: str | None = None
     meaning: Key | None = None  # of its key, where that is more than a text
     is_priority_named: bool = False  # by the call, and not only by its task
+    version: int | None = None  # of a workflow
+    parent: str | None = None  # the workflow whose child it is
 
 
 class Orphan(NamedTuple):

@@ -11,7 +11,7 @@ from uuid import UUID
 from rowlock.errors import Cancel, LeaseLost
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import endings, jobs
 from rowlock.store.query import Conversation, Query, Row
 
 
@@ -28,9 +28,16 @@ def end(
     """
     if said:
         yield jobs.progress(said)
-    settle = _telling(jobs.settle([(job, outcome, keep)]))
-    # The settle passes over a row that is locked, as the write of its progress may have it: then wait for it.
-    ended = (yield settle) or ((yield jobs.lock(job.id)) and (yield settle))
+    settle = _telling(
+        jobs.settle([(job, outcome, keep)]) if job.parent is None else endings.settle([(job, outcome, keep)], told={})
+    )
+    ended = yield settle
+    if not ended:
+        # The settle passes over a row that is locked, as the write of its progress may have it: then wait for it. So it
+        # does with a child whose parent somebody has, as another child's settle does.
+        if job.parent is not None:
+            yield jobs.lock(job.parent)
+        ended = (yield jobs.lock(job.id)) and (yield settle)
     if not ended:
         raise LeaseLost(
             UUID(job.id),

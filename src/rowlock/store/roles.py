@@ -45,7 +45,11 @@ def _with(*parts: Rights) -> Rights:
     return whole
 
 
-_NEW = ("id", "queue", "task", "priority", "attempts", "run_at", "created_at", "expires_at", "args", "tags", "key")
+# A parent that is none of the job's only costs the workflow a look: what its children came to stands in its steps.
+_NEW = (
+    *("id", "queue", "task", "priority", "attempts", "run_at", "created_at", "expires_at", "args", "tags", "key"),
+    *("version", "parent"),
+)
 
 _ENQUEUE: Rights = {
     "migrations": {"select": ALL},
@@ -64,20 +68,30 @@ _RESULTS: Rights = {
 # A job, but for what users' data flows into (args, result, errors) and the proof of a claim.
 _OUTLINE = (
     *("id", "queue", "task", "state", "priority", "failures", "crashes", "claims", "attempts"),
-    *("run_at", "created_at", "started_at", "worker", "key", "tags", "reason", "progress"),
+    *("run_at", "created_at", "started_at", "worker", "key", "tags", "reason", "progress", "version", "parent"),
+)
+
+# A workflow and its steps in the views, but for users' data: a view has its owner's rights, and shows what it is asked for.
+_WORKFLOW = (
+    *("id", "key", "workflow", "version", "status", "cancelling", "current_step", "waits_for", "reason", "parent"),
+    *("queue", "priority", "created_at", "started_at", "ended_at", "updated_at"),
+)
+_STEP = (
+    *("workflow_id", "step_key", "name", "kind", "status", "attempts", "until", "child", "started_at", "ended_at"),
+    *("duration", "position"),
 )
 
 # A schedule, but for its arguments, and for what was declared and edited, where they are too.
 _SCHEDULE = (
-    *("name", "cron", "tz", "every", "task", "queue", "priority", "attempts", "expires", "tags", "jitter", "overlap"),
-    *("catch_up", "at_boot", "is_declared", "is_edited", "paused_at", "paused_until", "paused_by", "paused_why"),
-    *("next_at", "last_at", "held", "booted_at", "jobs", "created_at"),
+    *("name", "cron", "tz", "every", "task", "queue", "priority", "attempts", "version", "expires", "tags", "jitter"),
+    *("overlap", "catch_up", "at_boot", "is_declared", "is_edited", "paused_at", "paused_until", "paused_by"),
+    *("paused_why", "next_at", "last_at", "held", "booted_at", "jobs", "created_at"),
 )
 
 # What code says of a schedule, and what comes of firing it: a pause that is over goes, too.
 _DECLARED = (
-    *("name", "cron", "tz", "every", "task", "args", "queue", "priority", "attempts", "expires", "tags", "jitter"),
-    *("overlap", "catch_up", "at_boot", "declared", "next_at", "created_at"),
+    *("name", "cron", "tz", "every", "task", "args", "queue", "priority", "attempts", "version", "expires", "tags"),
+    *("jitter", "overlap", "catch_up", "at_boot", "declared", "next_at", "created_at"),
 )
 _FIRED = ("last_at", "held", "booted_at", "jobs", "paused_at", "paused_until", "paused_by", "paused_why")
 
@@ -92,6 +106,9 @@ _VIEW: Rights = {
     "events": {"select": ALL},
     "schedules": {"select": _SCHEDULE},
     "firings": {"select": ALL},
+    "workflows": {"select": _WORKFLOW},
+    "workflow_steps": {"select": _STEP},
+    "signals": {"select": ("id", "job", "number", "name", "key", "sent_at", "taken_at")},
 }
 
 # Who may only add events cannot date them, and nobody but the owner can change or remove any.
@@ -107,6 +124,13 @@ _WORK: Rights = {
     # What an operator has edited is not a worker's to change.
     "schedules": {"select": ALL, "insert": _DECLARED, "update": (*_DECLARED, *_FIRED)},
     "firings": {"select": ALL, "insert": ALL, "delete": ALL},
+    "steps": {
+        "select": ALL,
+        "insert": ALL,
+        "update": ("state", "value", "error", "attempts", "until", "started_at", "ended_at"),
+        "delete": ALL,
+    },
+    "signals": {"select": ALL, "update": ("taken_at",), "delete": ALL},
     "workers": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "present": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "parked": {"select": ALL, "insert": ALL, "delete": ALL},
@@ -119,8 +143,8 @@ _OPERATE: Rights = {
     # What a job is to do, and whose it is, is not an operator's to change.
     "jobs": {
         "select": ALL,
-        "insert": ("claims", "started_at", "worker", "errors"),
-        "update": ("queue", "priority", "run_at", "state", "waits_for", "reason", "cancel_at"),
+        "insert": ("claims", "started_at", "worker", "errors", "version", "wakes", "workflow_state"),
+        "update": ("queue", "priority", "run_at", "state", "waits_for", "reason", "cancel_at", "wakes_at"),
         "delete": ALL,
     },
     # No row of history is changed, but to lock one takes the right to change something of it.
@@ -132,9 +156,17 @@ _OPERATE: Rights = {
     "schedules": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "firings": {"insert": ALL},
     "waiters": {"select": ("job", "listener")},
+    "workflows": {"select": ALL},
+    "workflow_steps": {"select": ALL},
+    # What a workflow remembers is restored and copied, and never changed.
+    "steps": {"select": ALL, "insert": ALL},
+    "signals": {"select": ALL, "insert": ALL},
 }
 
-_CLIENT = ("now", "channel", "uuid7", "enqueue", "put", "make_way", "sent_before", "take_back")
+_CLIENT = (
+    *("now", "channel", "uuid7", "enqueue", "put", "make_way", "sent_before", "take_back"),
+    *("signal", "send_signal"),
+)
 
 ROLES: tuple[Role, ...] = (
     Role("enqueue", _ENQUEUE, _CLIENT),
@@ -142,17 +174,17 @@ ROLES: tuple[Role, ...] = (
     Role(
         "worker",
         _with(_ENQUEUE, _WORK, _LOG),
-        (*_CLIENT, "token", "add_error", "make_part", "drop_part", "trip"),
-        events=("rescued", "poisoned", "resumed", "replaced"),
+        (*_CLIENT, "token", "folded", "add_error", "make_part", "drop_part", "trip"),
+        events=("rescued", "poisoned", "resumed", "replaced", "abandoned"),
     ),
-    Role("viewer", _VIEW, ("now",)),
+    Role("viewer", _VIEW, ("now", "unfolded")),
     Role(
         "operator",
         _with(_ENQUEUE, _VIEW, _OPERATE, _LOG),
-        (*_CLIENT, "cancel", "make_part"),
+        (*_CLIENT, "cancel", "make_part", "unfolded", "branch", "resumed"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
-            *("added", "edited", "removed", "run_now"),
+            *("added", "edited", "removed", "run_now", "forked"),
         ),
     ),
 )

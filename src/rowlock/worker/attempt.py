@@ -218,6 +218,10 @@ class CurrentJob:
         connection of the worker's, or on `connection`, which is yours. An error rolls all of it back; so does a lease
         that was lost meanwhile, by LeaseLost. After the block the job has ended: let it be the last thing you do.
         """
+        if self._row.version is not None:
+            raise RowlockError(
+                f"{self._row.task} is a workflow, which goes on after a transaction; use `await ctx.transaction(…)`"
+            )
         return Transaction(self._begin, connection)
 
     def give_result(self, result: T) -> T:

@@ -11,16 +11,20 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
+from rowlock.model.row import Claimed
 from rowlock.worker import around
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Attempt, CurrentJob, Say, Speaks, running, unheard
 from rowlock.worker.transaction import Endings
+from rowlock.workflow import attempt as workflow
+from rowlock.workflow.attempt import MOST_CRASHES, poison
+from rowlock.workflow.ledger import Ledger, Stage
 
 # Where a sync handler runs: given a function that never raises, answers what it answers.
 Returned = tuple[object, BaseException | None]
@@ -28,6 +32,12 @@ InThread = Callable[[Callable[[], Returned]], Awaitable[Returned]]
 
 # A coroutine that swallows the cancellation of its time-out is left behind after so many seconds.
 _CANCEL_WITHIN = 2.0
+
+
+class Memory(Ledger, Protocol):
+    """Where workflows are remembered; and what they say of themselves at last, by token, for who ends the attempt."""
+
+    told: dict[str, str]
 
 
 class Caller:
@@ -40,6 +50,7 @@ class Caller:
         in_thread: InThread,
         speaks: Speaks,
         endings: Endings,
+        memory: Memory,
         arounds: Sequence[Around] = (),
         progress: Say = unheard,
         seen: Callable[[BaseException], object] | None = None,
@@ -58,24 +69,47 @@ class Caller:
         self._endings = endings
         self._run_in_thread = in_thread
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
+        self._memory = memory
+        self._stage = Stage(
+            ledger=memory, ground=endings.ground, in_thread=self._in_thread, is_draining=lambda: self.draining
+        )
 
     async def attempt(self, attempt: Attempt) -> Outcome:
         """Run one attempt."""
         row = attempt.row
-        if row.expired:
-            return Cancelled("expired")
+        if (ended := _unrun(row)) is not None:
+            return ended
         if row.paused:
             return Blocked("pause", f"task {row.task!r} is paused")
-        handler = self._handlers.get(row.task)
+        handler = self._handlers.get(row.code)
         if handler is None:
-            return Blocked("code", f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it")
+            return Blocked("code", unknown(row, self._handlers))
         try:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
             return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
         running.set(CurrentJob(attempt, self._progress, self._speaks, self._endings))
+        if handler.is_workflow:
+            return await self._workflow(attempt, handler, args, kwargs)
         outcome = await self._handled(attempt, handler, args, kwargs)
         return outcome if attempt.ending is None else attempt.ending.instead_of(outcome)
+
+    async def _workflow(
+        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Outcome:
+        def call(code: Callable[..., Any]) -> Awaitable[object]:
+            if self._arounds:
+                return self._surrounded(attempt, partial(code, *args, **kwargs), is_async=True)
+            called: Awaitable[object] = code(*args, **kwargs)
+            return called
+
+        try:
+            outcome, told = await workflow.attempt(attempt, handler, self._stage, call, seen=self._seen)
+        except asyncio.CancelledError:
+            return HandedBack()  # by its worker, which stops, or has lost it
+        if told is not None:
+            self._memory.told[attempt.row.token] = told
+        return outcome
 
     async def _handled(
         self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
@@ -185,6 +219,30 @@ class Caller:
         if not wanted:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
+
+
+def _unrun(row: Claimed) -> Outcome | None:
+    """How a job ends that is not worth running any more. A workflow that has begun is looked at: it may be undone."""
+    if row.version is not None and row.claims > 1:
+        return None
+    if row.cancelling:
+        return Cancelled("asked")
+    if row.expired:
+        return Cancelled("expired")
+    # Others are failed by whoever rescues them the last time; a child has a parent to tell.
+    return Failed(poison(), "poison") if row.crashes >= MOST_CRASHES else None
+
+
+def unknown(row: Claimed, handlers: Mapping[str, Handler]) -> str:
+    """Why a job cannot be run by a worker that has only these; a worker takes up the "unknown" whose code it has."""
+    versions = sorted(int(name[len(row.task) + 1 :]) for name in handlers if name.startswith(f"{row.task}@"))
+    if row.version is None and versions:
+        return f"a workflow needs a version: rowlock.enqueue({row.task!r}, version => {versions[-1]})"
+    if row.version is None:
+        return f"unknown task {row.task!r}: no worker that saw this job has its code; deploy it"
+    *others, last = [str(version) for version in versions] or ["none of it"]
+    has = f"{', '.join(others)} and {last}" if others else last
+    return f"unknown version {row.version} of workflow {row.task!r}: this worker has {has}; deploy it"
 
 
 def _no_failure(attempt: Attempt, error: BaseException) -> Outcome | None:

@@ -106,6 +106,7 @@ class Incarnation:
             settled=self._settled,
             breakers=Breakers(setup.handlers),
             make_partitions=partial(self._make_partitions, server),
+            actor=self.name,
         )
         self._lent = HandlerConnections(server, setup.schema, deadline=setup.deadline.total_seconds())
         self._runner = self._make_runner()
@@ -147,6 +148,7 @@ class Incarnation:
                 keep=self._retention.after,
                 last_words=self._settler.progress.last_words,
             ),
+            memory=self._settler.recorder,
             counts=self._counts,
             speaks=setup.database,
             worn=self._wear_out,

@@ -17,10 +17,10 @@ from rowlock.db.steady import Steady
 from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, workers
+from rowlock.workflow.attempt import MOST_CRASHES
 
 log = logging.getLogger("rowlock.upkeep")
 
-MOST_CRASHES = 3
 # What one sweep takes back at most. It shares its thread with the lease; and when a clock jumps, all leases run out.
 _BATCH = 500
 _BATCHES = 4

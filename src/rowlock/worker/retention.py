@@ -31,7 +31,7 @@ class Retention:
 
     def after(self, row: Claimed, outcome: Ended) -> timedelta | None:
         """How long to keep a job that ended so; None leaves no trace."""
-        handler = self._handlers.get(row.task)
+        handler = self._handlers.get(row.code)
         if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
             return None
         operator = self._settings.get(row.queue)

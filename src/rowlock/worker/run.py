@@ -19,6 +19,8 @@ from rowlock.model.outcome import (
     Failed,
     HandedBack,
     Outcome,
+    Parked,
+    Restarted,
     Retried,
     Snoozed,
     Succeeded,
@@ -27,7 +29,7 @@ from rowlock.model.outcome import (
 from rowlock.model.row import Claimed
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Attempt, Say, Speaks
-from rowlock.worker.call import Caller, Returned
+from rowlock.worker.call import Caller, Memory, Returned
 from rowlock.worker.count import Counts
 from rowlock.worker.prefetch import Prefetch
 from rowlock.worker.threads import Threads
@@ -63,6 +65,7 @@ class Runner:
         progress: Say,
         speaks: Speaks,
         endings: Endings,
+        memory: Memory,
         worn: Callable[[], object],
         arounds: Sequence[Around] = (),
     ) -> None:
@@ -74,6 +77,7 @@ class Runner:
             in_thread=self._threads.run,
             speaks=speaks,
             endings=endings,
+            memory=memory,
             arounds=arounds,
             progress=progress,
             left=self._leave_behind,
@@ -172,13 +176,13 @@ class Runner:
         """Somebody has asked to cancel these. Coroutines are cancelled, threads are told; what waits does not begin."""
         wanted = set(tokens)
         for row in self._pick_waiting(wanted):
-            self._finished(row, Cancelled("asked"))
+            self._finished(row, _unbegun(row))
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
             if not attempt.asked:
                 attempt.asked = True
                 log.info("%s %s: somebody has asked to cancel it", attempt.row.task, attempt.row.id)
                 if not attempt.in_thread:
-                    self._stop(attempt, Cancelled("asked"))
+                    self._stop(attempt, _unbegun(attempt.row))
 
     def lost(self, tokens: Iterable[str]) -> None:
         """The database does not hold these for us any more: their attempts are told, stopped, and count for nothing."""
@@ -283,7 +287,7 @@ class Runner:
             self._report(row, Succeeded(outcome.result), took)
             self.settled([row])
         elif attempt.lost is None:
-            if attempt.asked:
+            if attempt.asked and row.version is None:  # a workflow is undone first
                 outcome = Cancelled("asked")
             self._counts.ended(row, outcome, took, ended)
             self._report(row, outcome, took)
@@ -364,5 +368,13 @@ class Runner:
                 )
             case Blocked("code", reason):
                 log.warning("%s %s waits for code: %s", row.task, row.id, reason)
-            case Snoozed() | HandedBack() | Cancelled() | Blocked():
+            case Parked():
+                if log.isEnabledFor(logging.DEBUG):
+                    log.debug("%s %s parks: %s", row.task, row.id, outcome)
+            case Snoozed() | HandedBack() | Cancelled() | Blocked() | Restarted():
                 log.info("%s %s: %s", row.task, row.id, outcome)
+
+
+def _unbegun(row: Claimed) -> Unsettled:
+    """What becomes of a job that is to be cancelled, and has not begun here: a workflow is undone first."""
+    return Cancelled("asked") if row.version is None else HandedBack()

@@ -11,13 +11,14 @@ from typing import Any
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.failure import describe
-from rowlock.model.outcome import Cancelled, Ended, Failed, Returned, Succeeded, Unsettled
+from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import endings, jobs
 from rowlock.store.query import Query
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.progress import ProgressBoard
+from rowlock.worker.record import Recorder
 
 log = logging.getLogger("rowlock.worker")
 
@@ -42,6 +43,7 @@ class Settler:
         settled: Callable[[Sequence[Claimed]], None],
         breakers: Breakers,
         make_partitions: Callable[[], Awaitable[None]],
+        actor: str,
     ) -> None:
         self._link = link
         self._keep = keep
@@ -55,6 +57,7 @@ class Settler:
         self._all_done = asyncio.Event()
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
+        self.recorder = Recorder(wake=self._some.set, actor=actor)
         self.canceller: Canceller | None = None  # looks in this loop, for the connection is this loop's
 
     def add(self, row: Claimed, outcome: Unsettled) -> None:
@@ -73,12 +76,23 @@ class Settler:
         while True:
             await self._some.wait()
             self._some.clear()
-            while self._finished or self.progress.is_due or (self.canceller is not None and self.canceller.is_due):
+            while self._is_due:
+                if self.recorder.is_due:
+                    await self.recorder.look(self._link)
                 if self.canceller is not None and self.canceller.is_due:
                     await self.canceller.look(self._link)
                 batch = [self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))]
                 await self._write_progress(batch)
                 await self._settle(batch)
+
+    @property
+    def _is_due(self) -> bool:
+        return bool(
+            self._finished
+            or self.recorder.is_due
+            or self.progress.is_due
+            or (self.canceller is not None and self.canceller.is_due)
+        )
 
     async def flush(self) -> None:
         """Return when everything that was added is settled, or known to be lost."""
@@ -95,19 +109,36 @@ class Settler:
             log.error("PostgreSQL refuses progress of %d jobs (%s)", len(said), error)  # noqa: TRY400  it is its answer
 
     async def _settle(self, batch: list[Finished]) -> None:
-        """Settle a batch: what ends the job in one statement, what returns it in another."""
-        ended: list[Finished] = []
-        returned: list[Finished] = []
+        """Settle a batch: what ends the job in one statement, what returns it in another; workflows apart."""
+        kinds: dict[Write, list[Finished]] = {}
         for finished in batch:
-            (ended if isinstance(finished[1], Succeeded | Failed | Cancelled) else returned).append(finished)
-        if ended:
-            await self._write(ended, self._settle_query)
-        if returned:
-            await self._write(returned, jobs.give_back)
+            kinds.setdefault(self._way(*finished), []).append(finished)
+        for write, alike in kinds.items():
+            for part in [[one] for one in alike] if write == _restart_query else [alike]:
+                await self._write(part, write)
+
+    def _way(self, row: Claimed, outcome: Unsettled) -> Write:
+        """How an outcome is written."""
+        if isinstance(outcome, Succeeded | Failed | Cancelled):
+            return self._end_query if row.belongs_to_workflow else self._settle_query
+        if isinstance(outcome, Restarted):
+            return _restart_query
+        return jobs.give_back if row.version is None else self._return_query
 
     def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
         return jobs.settle(attempts, cancelled=self._keep_cancelled)
+
+    def _end_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
+        attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
+        return endings.settle(attempts, told=self._told(ended), cancelled=self._keep_cancelled)
+
+    def _return_query(self, returned: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
+        return endings.give_back(returned, told=self._told(returned))
+
+    def _told(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
+        told = self.recorder.told
+        return {row.token: told[row.token] for row, _ in finished if row.token in told} if told else {}
 
     async def _write(self, batch: Sequence[Finished], query: Write) -> None:
         """Write a batch; one that PostgreSQL refuses is halved until the bad row stands alone."""
@@ -150,7 +181,7 @@ class Settler:
         for row, outcome in missing:
             if row.token not in still_ours:
                 log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
-            elif still_ours[row.token] and isinstance(outcome, Returned):
+            elif still_ours[row.token] and isinstance(outcome, Returned) and row.version is None:
                 later.append((row, Cancelled("asked")))  # it may not come back
             else:
                 later.append((row, outcome))
@@ -164,6 +195,14 @@ class Settler:
 
     def _done(self, rows: Sequence[Claimed]) -> None:
         self._settled(rows)
+        if self.recorder.told:
+            for row in rows:
+                self.recorder.told.pop(row.token, None)
         self._open -= len(rows)
         if not self._open:
             self._all_done.set()
+
+
+def _restart_query(restarted: Sequence[tuple[Claimed, Restarted]]) -> Query[str]:
+    [(row, outcome)] = restarted  # seldom, and each with arguments of its own
+    return endings.restart(row, outcome)

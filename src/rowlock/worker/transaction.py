@@ -19,7 +19,7 @@ from contextlib import (
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from rowlock.db.borrowed.joining import LastWords
 from rowlock.errors import LeaseLost, RowlockError
@@ -28,6 +28,7 @@ from rowlock.model.outcome import Committed, Ended, Failed, HandedBack, Outcome,
 from rowlock.model.row import Claimed
 from rowlock.store.ending import end
 from rowlock.store.query import Conversation
+from rowlock.workflow.ledger import Ground
 
 if TYPE_CHECKING:
     from rowlock.worker.attempt import Attempt
@@ -36,16 +37,6 @@ log = logging.getLogger("rowlock.worker")
 
 Sync = TypeVar("Sync")
 Async = TypeVar("Async")
-
-
-class Ground(Protocol):
-    """Where transactions are held: on the connection given, else on one of its own, which the block is told."""
-
-    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
-        """A transaction that ends with these words, for sync handlers."""
-
-    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:
-        """A transaction that ends with these words, for async handlers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +74,7 @@ class Ending:
         if not self._is_open:
             raise outside_of_a_block()
         try:
-            self._result = self._endings.handlers[self._attempt.row.task].result.encode(result)
+            self._result = self._endings.handlers[self._attempt.row.code].result.encode(result)
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
             self.misfit = error
             raise

@@ -81,9 +81,10 @@ create index jobs_ready on rowlock.jobs (queue, priority, run_at, id) where stat
 -- What a worker holds: rescue and reconciliation.
 create index jobs_running on rowlock.jobs (worker) where state = 'running';
 -- What a worker is asked to cancel.
-create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not null;
--- What is not worth starting any more, also where nobody claims.
-create index jobs_expiring on rowlock.jobs (expires_at) where expires_at is not null and state <> 'running';
+create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not null and state = 'running';
+-- What is not worth starting any more, also where nobody claims; workflows that have begun, and children, end by a worker.
+create index jobs_expiring on rowlock.jobs (expires_at)
+    where expires_at is not null and state <> 'running' and parent is null and (version is null or claims = 0);
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
 -- The children of a workflow.
@@ -224,19 +225,197 @@ create table rowlock.steps (
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 -- Where a child's outcome goes.
 create index steps_child on rowlock.steps (child) where child is not null;
+-- When a workflow that parks is due.
+create index steps_due on rowlock.steps (job, until) where state in ('open', 'retrying');
 
 -- Signals to live workflows, in the order in which they came: stored first, taken by one wait at most.
 create table rowlock.signals (
-    id          uuid primary key default rowlock.uuid7(),
+    id          uuid primary key default rowlock.uuid7(),   -- the sender's: one that is sent again is the same
     job         uuid not null,
+    number      integer not null,               -- among those to its job: the order in which they are taken
     name        text not null check (octet_length(name) between 1 and 200),
     payload     json,
     key         text check (octet_length(key) between 1 and 500),  -- a second one with it is no second one
     sent_at     timestamptz not null,
     taken_at    timestamptz                     -- kept until the workflow ends, so that its key is known
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000);
-create index signals_job on rowlock.signals (job, id);
+create unique index signals_job on rowlock.signals (job, number);
 create unique index signals_key on rowlock.signals (job, key) where key is not null;
+
+-- What a workflow remembers and what it was sent, as its row in history keeps it; null if there is nothing.
+-- Text is joined to text: json_strip_nulls would take the nulls out of users' values, too.
+-- Answers one row. As a set, for then it becomes part of the statement that asks: a function that answers a value is begun anew
+-- for each row, and a settle of 100 workflows took 8.1 ms in place of 5.8.
+create function rowlock.folded(job uuid) returns setof json
+    language sql stable
+    as $$
+    select ('{' || nullif(concat_ws(',', '"steps":[' || steps || ']', '"signals":[' || signals || ']'), '') || '}')::json
+    from (
+        select
+            (
+                select string_agg('{' || concat_ws(',',
+                    '"key":' || to_json(key), '"position":' || position, '"kind":"' || kind || '"', '"state":"' || state || '"',
+                    '"input":' || input, '"value":' || value, '"error":' || error, '"attempts":' || attempts,
+                    '"until":' || to_json(until), '"child":"' || child || '"', '"form":' || form,
+                    '"started_at":' || to_json(started_at), '"ended_at":' || to_json(ended_at)
+                ) || '}', ',' order by started_at, key)
+                from rowlock.steps
+                where steps.job = folded.job
+            ) as steps,
+            (
+                select string_agg('{' || concat_ws(',',
+                    '"id":"' || id || '"', '"number":' || number, '"name":' || to_json(name), '"payload":' || payload,
+                    '"key":' || to_json(key), '"sent_at":' || to_json(sent_at), '"taken_at":' || to_json(taken_at)
+                ) || '}', ',' order by number)
+                from rowlock.signals
+                where signals.job = folded.job
+            ) as signals
+    ) as parts
+    $$;
+
+-- The steps that were folded, as rows again: for those who look, and to fork from. Read as a record, a JSON null would be none.
+create function rowlock.unfolded(job uuid, folded json) returns setof rowlock.steps
+    language sql stable
+    as $$
+    select
+        job, step.key, step.position, step.kind, step.state, one -> 'input', one -> 'value', one -> 'error', step.attempts,
+        step.until, step.child, one -> 'form', step.started_at, step.ended_at
+    from json_array_elements(folded -> 'steps') as one
+    cross join lateral json_to_record(one) as step (
+        key text, position integer, kind text, state text, attempts integer, until timestamptz, child uuid,
+        started_at timestamptz, ended_at timestamptz
+    )
+    $$;
+
+-- Where a step stands in the code: what comes before its name, '' for what the function calls by itself.
+create function rowlock.branch(key text) returns text
+    language sql immutable strict parallel safe
+    return substring(key from '^(?:.*/)?');
+
+-- The steps from which a retry goes on: all but the one that has failed, and what the code did about that afterwards. What ran
+-- beside it and failed, too, is left out with it, unless its branch went on. Children of one task are taken for those of one
+-- map: what they made is kept, though they were started after the failure, and all that failed are run again.
+-- Children that had not ended were cancelled. If anything was undone, there is nothing to go on from: it begins anew, as one that
+-- is to be run once more though all went well (`anew`). What it does then is not what it did, so its restarts are counted on:
+-- idempotency keys are made of that, and by the old ones a bank would answer with the payment that was refunded.
+create function rowlock.resumed(job uuid, folded json, anew boolean) returns setof rowlock.steps
+    language sql stable
+    as $$
+    with records as materialized (
+        select step as record, step.*, rowlock.branch(step.key) as branch,
+            min(step.started_at) over (partition by rowlock.branch(step.key)) as began
+        from rowlock.unfolded(job, folded) as step
+    ),
+    failed as materialized (
+        select key, regexp_replace(key, '#[0-9]+$', '') as name, kind, branch, position, started_at, ended_at
+        from records
+        where key = (select failure.value ->> 'step' from records as failure where failure.kind = 'failure')
+    ),
+    compared as materialized (
+        select
+            records.*,
+            records.key = failed.key as is_failed,
+            records.kind = 'child' and failed.kind = 'child'
+                and regexp_replace(records.key, '#[0-9]+$', '') = failed.name as is_sibling,
+            records.ended_at > failed.started_at as is_beside,
+            records.started_at >= failed.ended_at
+                and (
+                    (records.branch = failed.branch and records.position > failed.position)
+                    or (starts_with(records.branch, failed.branch) and records.began >= failed.ended_at)
+                ) as is_after
+        from records
+        left join failed on true
+    ),
+    begun as materialized (
+        select anew or exists (select from records where kind = 'undo' and state = 'done') as is_anew
+    )
+    select
+        job, 'start', 0, 'start', 'done', null, (select value from records where kind = 'start'), null,
+        coalesce((select attempts from records where kind = 'start'), -1) + 1, null, null, null, rowlock.now(), rowlock.now()
+    from begun
+    where is_anew
+    union all
+    select (record).*
+    from compared
+    where not (select is_anew from begun) and case
+        when kind = 'start' then true
+        when kind in ('failure', 'undo') or (kind = 'child' and state = 'open') or is_failed then false
+        when is_after and not is_sibling then false
+        when state = 'failed' and (is_beside or is_sibling) then exists (
+            select from records as later
+            where later.branch = compared.branch
+                and later.position > compared.position
+                and later.started_at >= compared.ended_at
+                and not (later.kind = 'child' and compared.kind = 'child')
+        )
+        else true
+    end
+    $$;
+
+-- Workflows, live and ended, under the names that people look for. One that is parked until some time is waiting, too.
+-- A view has its owner's rights: which of its columns a role may read is granted as it is for tables.
+create view rowlock.workflows as
+select
+    job.id, job.key, job.task as workflow, job.version,
+    case when job.state = 'ready' and job.claims > 0 and job.run_at > rowlock.now() then 'waiting' else job.state end as status,
+    job.cancel_at is not null as cancelling,
+    (
+        select step.key from rowlock.steps as step where step.job = job.id
+        order by (step.state in ('open', 'retrying')) desc, step.started_at desc, step.position desc
+        limit 1
+    ) as current_step,
+    case when job.state = 'running' or job.claims = 0 then job.waits_for else coalesce(job.waits_for, (
+        select case when step.state = 'retrying' then 'retry' when step.kind = 'child' then 'children' else step.kind end
+        from rowlock.steps as step
+        where step.job = job.id and step.state in ('open', 'retrying') and job.run_at > rowlock.now()
+        order by step.until nulls last
+        limit 1
+    )) end as waits_for,
+    job.reason, job.workflow_state as state, job.args as input, null::json as result,
+    concat_ws(
+        ': ', job.errors[cardinality(job.errors)] ->> 'type', job.errors[cardinality(job.errors)] ->> 'message'
+    ) as last_error,
+    job.parent, job.queue, job.priority, job.created_at,
+    coalesce((select min(step.started_at) from rowlock.steps as step where step.job = job.id), job.started_at) as started_at,
+    null::timestamptz as ended_at,
+    greatest(
+        job.created_at, job.started_at,
+        (select max(coalesce(step.ended_at, step.started_at)) from rowlock.steps as step where step.job = job.id)
+    ) as updated_at
+from rowlock.jobs as job
+where job.version is not null
+union all
+select
+    past.id, past.key, past.task, past.version, past.state, false,
+    (
+        select coalesce(step.value ->> 'step', step.key) from rowlock.unfolded(past.id, past.steps) as step
+        order by (step.kind = 'failure') desc, step.started_at desc, step.position desc
+        limit 1
+    ),
+    null, past.reason, past.workflow_state, past.args, past.result,
+    concat_ws(
+        ': ', past.errors[cardinality(past.errors)] ->> 'type', past.errors[cardinality(past.errors)] ->> 'message'
+    ),
+    past.parent, past.queue, past.priority, past.created_at,
+    coalesce((past.steps -> 'steps' -> 0 ->> 'started_at')::timestamptz, past.started_at), past.ended_at, past.ended_at
+from rowlock.history as past
+where past.version is not null;
+
+-- What workflows remember, of live and of ended ones.
+create view rowlock.workflow_steps as
+select
+    step.job as workflow_id, step.key as step_key, regexp_replace(step.key, '^.*/|#[0-9]+$', '', 'g') as name, step.kind,
+    step.state as status, step.input, step.value as result, step.error, step.attempts, step.until, step.child, step.form,
+    step.started_at, step.ended_at, step.ended_at - step.started_at as duration, step.position
+from rowlock.steps as step
+union all
+select
+    step.job, step.key, regexp_replace(step.key, '^.*/|#[0-9]+$', '', 'g'), step.kind, step.state, step.input, step.value,
+    step.error, step.attempts, step.until, step.child, step.form, step.started_at, step.ended_at,
+    step.ended_at - step.started_at, step.position
+from rowlock.history as past
+cross join lateral rowlock.unfolded(past.id, past.steps) as step
+where past.version is not null;
 
 -- A key belongs to one live job; it is free again when that job ends, but one with a period not before that has passed,
 -- unless its job has failed or was cancelled. Who gives the key of a live job to another locks that job's row first.
@@ -425,7 +604,7 @@ create function rowlock.make_way(
             delete from rowlock.keys as one
             where one.key = make_way.key and one.job = holder and one.until is not distinct from held.until;
             return true;
-        elsif not replaces or held.task <> task then
+        elsif not replaces or held.task <> task or live.version is not null then
             return false;
         elsif live.key is distinct from key then
             return true;  -- another caller was here while we waited for the row
@@ -459,7 +638,7 @@ create function rowlock.make_way(
 create function rowlock.put(
     id uuid, queue text, task text, args json, priority smallint, attempts integer, run_at timestamptz, delay interval,
     lifetime interval, tags text[], key text, period interval, taken text, at_most interval, is_priority_named boolean,
-    out job uuid, out of_task text, out on_queue text, out created boolean
+    version integer, out job uuid, out of_task text, out on_queue text, out created boolean
 )
     language plpgsql volatile
     as $$
@@ -491,9 +670,9 @@ create function rowlock.put(
             return;
         end loop;
         insert into rowlock.jobs
-            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key, version)
         values (
-            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key
+            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key, version
         );
         if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
             perform pg_notify(rowlock.channel(queue), '');
@@ -504,11 +683,12 @@ create function rowlock.put(
 -- Enqueue from SQL: for other languages, triggers and psql. Python has its own statements, which say the same.
 -- Answers the job's id; with a key that is held, the id of the job that holds it. What else a held key can mean is `taken`:
 -- return, skip, raise, replace or debounce; with a `period`, the key of a job that succeeds is held until then.
+-- A workflow is enqueued with the version of its code: version => 2.
 create function rowlock.enqueue(
     task text, args json default '{}', queue text default 'default', priority integer default null,
     run_at timestamptz default null, delay interval default null, key text default null, tags text[] default null,
-    attempts integer default 10, expires interval default null, period interval default null,
-    taken text default 'return', at_most interval default null
+    attempts integer default null, expires interval default null, period interval default null,
+    taken text default 'return', at_most interval default null, version integer default null
 ) returns uuid
     language plpgsql volatile
     as $$
@@ -528,6 +708,13 @@ create function rowlock.enqueue(
             when at_most <= '0' then format('at_most is %s; say more than 0', at_most)
             when taken = 'debounce' and run_at is null and delay is null
                 then 'taken => ''debounce'' puts a job off: give a delay or run_at'
+            when position('@' in task) > 0
+                then format('task is %s; say task => %L, version => %L', task, split_part(task, '@', 1), split_part(task, '@', 2))
+            when version < 1 then format('version is %s; the first is 1', version)
+            when version is not null and attempts is not null
+                then 'attempts is for plain tasks: the steps of a workflow are retried, each by its own policy'
+            when version is not null and (period is not null or taken in ('replace', 'debounce'))
+                then 'the key of a workflow is held until its record has left history: no period, and taken => return, skip or raise'
         end;
     begin
         if fault is not null then
@@ -544,8 +731,9 @@ create function rowlock.enqueue(
                 using errcode = 'invalid_parameter_value';
         end;
         select * into made from rowlock.put(
-            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint, attempts, run_at, delay, expires, tags, key,
-            period, taken, at_most, priority is not null
+            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint,
+            coalesce(attempts, case when version is null then 10 else 1 end), run_at, delay, expires, tags, key,
+            period, taken, at_most, priority is not null, version
         );
         if not made.created and (taken = 'raise' or (made.of_task <> task and taken <> 'skip')) then
             raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, made.job, made.of_task
@@ -558,6 +746,7 @@ create function rowlock.enqueue(
 -- Cancel from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
 -- Answers 'cancelled': it never runs, retries or succeeds again; or 'too late': its outcome stands. There is no third case:
 -- its row is locked by a statement before the one that decides, which therefore sees what became of it.
+-- A workflow that has begun, and a child, end by the worker that claims them: it undoes what was done, and tells the parent.
 create function rowlock.cancel(id uuid, by text default session_user, why text default null) returns text
     language plpgsql volatile
     as $$
@@ -565,6 +754,7 @@ create function rowlock.cancel(id uuid, by text default session_user, why text d
     declare
         live rowlock.jobs;
         ended_as text;
+        kept_until timestamptz;
     begin
         loop
             select * into live from rowlock.jobs as job where job.id = cancel.id for update;
@@ -591,22 +781,166 @@ create function rowlock.cancel(id uuid, by text default session_user, why text d
             perform pg_notify('rowlock:' || live.worker, 'cancel');
             return 'cancelled';
         end if;
+        if live.parent is not null or (live.version is not null and (live.claims > 0 or live.wakes > 0)) then
+            update rowlock.jobs as job
+            set cancel_at = rowlock.now(), state = 'ready', waits_for = null, reason = null, wakes_at = null,
+                run_at = case live.state when 'ready' then least(live.run_at, rowlock.now()) else rowlock.now() end
+            where job.id = cancel.id;
+            if exists (select from rowlock.parked where parked.queue = live.queue) then
+                perform pg_notify(rowlock.channel(live.queue), '');
+            end if;
+            return 'cancelled';
+        end if;
+        kept_until := rowlock.now() + coalesce(
+            (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
+        );
         delete from rowlock.jobs as job where job.id = cancel.id;
-        delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        if live.version is null then
+            delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        else
+            update rowlock.keys as held set until = kept_until where held.key = live.key and held.job = cancel.id;
+        end if;
         insert into rowlock.history (
             id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-            expires_on, worker, args, key, tags, reason, errors, progress
+            expires_on, worker, args, key, tags, reason, errors, progress, version
         )
         values (
             live.id, live.queue, live.task, 'cancelled', live.priority, live.failures, live.crashes, live.claims,
-            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(),
-            ((rowlock.now() + coalesce(
-                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
-            )) at time zone 'UTC')::date,
-            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress
+            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(), (kept_until at time zone 'UTC')::date,
+            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress, live.version
         );
         perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
         return 'cancelled';
+    end
+    $$;
+
+-- Store a signal for a workflow, and wake it if it is parked. Answers 'sent', 'duplicate', 'ended', 'unknown' or 'no workflow',
+-- the job that was meant, and how that ended, or 'cancelling'. `target` is the id of a job, or else a workflow's key.
+-- The job's row is locked by a statement before those that decide: whoever parks the job compares the wakes of that row, and
+-- whoever ends it deletes the row, so a signal is there to be read before the job parks, or wakes it afterwards, or is refused.
+-- Numbers are given under the same lock. A signal that was there before, by its id or its key, wakes nobody.
+-- With the owner's rights, because who may enqueue may not change a job, nor read history. It can be used for nothing else:
+-- it adds to the signals of a live workflow and lets that look at them, as a worker might at any time; and it tells how a job
+-- ended whose id or key one knows.
+create function rowlock.send_signal(
+    id uuid, target text, name text, payload json, key text, out answer text, out job uuid, out state text
+)
+    language plpgsql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    #variable_conflict use_variable
+    declare
+        -- Only as ids are usually written: 32 digits alone may be a hash, and somebody's key.
+        is_id boolean := target ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
+        live record;
+        ended record;
+        is_mine boolean;
+        is_parked boolean;
+        fault text := case
+            when target is null then 'target is null; say the id of a job, or a workflow''s key'
+            when name is null or octet_length(name) not between 1 and 200
+                then format('a name takes 1 to 200 bytes, not %s', coalesce(octet_length(name)::text, 'null'))
+            when name ~ '[[:cntrl:]/#]' or name <> btrim(name)
+                then 'the name holds what cannot be seen, a / or a #, or begins or ends with a space'
+            when octet_length(key) not between 1 and 500
+                then format('a key takes 1 to 500 bytes, not %s', octet_length(key))
+            when octet_length(payload::text) > 1048576
+                then format('the payload is %s bytes long, 1 MiB is the limit', octet_length(payload::text))
+        end;
+    begin
+        if fault is not null then
+            raise exception 'rowlock.signal: %', fault using errcode = 'invalid_parameter_value';
+        end if;
+        begin
+            perform payload::jsonb;  -- json lets NUL and lone surrogates pass; no workflow could be given them
+        exception when others then
+            raise exception 'rowlock.signal: the payload holds what JSON cannot carry: %', sqlerrm
+                using errcode = 'invalid_parameter_value';
+        end;
+        loop
+            job := case when is_id then target::uuid else (select held.job from rowlock.keys as held where held.key = target) end;
+            answer := 'unknown';
+            if job is null then
+                return;
+            end if;
+            select one.state, one.queue, one.run_at, one.waits_for, one.wakes, one.wakes_at, one.cancel_at, one.version
+            into live from rowlock.jobs as one where one.id = job for update;
+            exit when found;
+            select past.state, past.version, past.steps into ended from rowlock.history as past where past.id = job;
+            if found then
+                select past.signal ->> 'id' = id::text into is_mine
+                from json_array_elements(ended.steps -> 'signals') as past (signal)
+                where past.signal ->> 'id' = id::text or past.signal ->> 'key' = key;
+                state := ended.state;
+                answer := case
+                    when ended.version is null then 'no workflow'
+                    when is_mine then 'sent'
+                    when not is_mine then 'duplicate'
+                    else 'ended'
+                end;
+                return;
+            end if;
+            -- An operator may have just put it back; or it is gone, and its key another's.
+            if not exists (select from rowlock.jobs as one where one.id = job)
+                and (is_id or job = (select held.job from rowlock.keys as held where held.key = target)) then
+                return;
+            end if;
+        end loop;
+        is_mine := coalesce(
+            (select true from rowlock.signals as one where one.id = send_signal.id and one.job = send_signal.job),
+            (select false from rowlock.signals as one where one.job = send_signal.job and one.key = send_signal.key)
+        );
+        answer := case
+            when live.version is null then 'no workflow'
+            when is_mine then 'sent'
+            when not is_mine then 'duplicate'
+            when live.cancel_at is not null then 'ended'
+            else 'sent'
+        end;
+        if answer <> 'sent' or is_mine then
+            state := case when live.cancel_at is not null then 'cancelling' end;
+            return;
+        end if;
+        insert into rowlock.signals (id, job, number, name, payload, key, sent_at)
+        values (
+            id, job, 1 + coalesce((select max(one.number) from rowlock.signals as one where one.job = send_signal.job), 0),
+            name, payload, key, rowlock.now()
+        );
+        -- One that waits for its code, or for the end of a pause, goes on waiting for that.
+        is_parked := live.wakes_at is not null and coalesce(live.waits_for in ('signal', 'children'), true);
+        if not is_parked or live.wakes + 1 < live.wakes_at then
+            update rowlock.jobs as one set wakes = live.wakes + 1 where one.id = job;
+            return;
+        end if;
+        update rowlock.jobs as one
+        set wakes = live.wakes + 1, wakes_at = null, state = 'ready', waits_for = null, reason = null,
+            run_at = case when live.state = 'waiting' then rowlock.now() else least(live.run_at, rowlock.now()) end
+        where one.id = job;
+        if exists (select from rowlock.parked where parked.queue = live.queue) then
+            perform pg_notify(rowlock.channel(live.queue), '');
+        end if;
+    end
+    $$;
+
+-- Send a signal from SQL: for other languages, triggers and psql. `target` is the id of a job as text, or else a workflow's
+-- key; a key that looks like an id cannot be used here. Answers 'sent': it is stored, and will be taken by one wait at most;
+-- 'duplicate': one with this key was sent before, and this one is nothing; or 'ended': the workflow has ended, or is being
+-- cancelled, and takes no more.
+create function rowlock.signal(target text, name text, payload json default null, key text default null) returns text
+    language plpgsql volatile
+    as $$
+    declare
+        sent record;
+    begin
+        select * into sent from rowlock.send_signal(rowlock.uuid7(), target, name, payload, key);
+        if sent.answer = 'unknown' then
+            raise exception 'rowlock.signal: there is no workflow %', target using errcode = 'no_data_found';
+        end if;
+        if sent.answer = 'no workflow' then
+            raise exception 'rowlock.signal: job % is no workflow, and takes no signals', sent.job
+                using errcode = 'invalid_parameter_value';
+        end if;
+        return sent.answer;
     end
     $$;
 
@@ -680,6 +1014,6 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
     rowlock.now, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
-    rowlock.add_error, rowlock.enqueue, rowlock.put, rowlock.make_way, rowlock.cancel, rowlock.sent_before,
-    rowlock.take_back, rowlock.trip
+    rowlock.add_error, rowlock.folded, rowlock.unfolded, rowlock.branch, rowlock.resumed, rowlock.enqueue, rowlock.put,
+    rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.signal, rowlock.send_signal
 from public;

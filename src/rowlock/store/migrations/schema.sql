@@ -107,8 +107,8 @@ create table rowlock.jobs (
     constraint jobs_version_check CHECK ((version > 0)),
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
-CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE (cancel_at IS NOT NULL);
-CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text));
+CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
+CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
 CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
@@ -236,6 +236,7 @@ CREATE INDEX schedules_held ON rowlock.schedules USING btree (held) WHERE (held 
 create table rowlock.signals (
     id uuid not null default rowlock.uuid7(),
     job uuid not null,
+    number integer not null,
     name text not null,
     payload json,
     key text,
@@ -245,7 +246,7 @@ create table rowlock.signals (
     constraint signals_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
     constraint signals_pkey PRIMARY KEY (id)
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000);
-CREATE INDEX signals_job ON rowlock.signals USING btree (job, id);
+CREATE UNIQUE INDEX signals_job ON rowlock.signals USING btree (job, number);
 CREATE UNIQUE INDEX signals_key ON rowlock.signals USING btree (job, key) WHERE (key IS NOT NULL);
 
 create table rowlock.steps (
@@ -269,6 +270,7 @@ create table rowlock.steps (
     constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1);
 CREATE INDEX steps_child ON rowlock.steps USING btree (child) WHERE (child IS NOT NULL);
+CREATE INDEX steps_due ON rowlock.steps USING btree (job, until) WHERE (state = ANY (ARRAY['open'::text, 'retrying'::text]));
 
 create unlogged table rowlock.waiters (
     job uuid not null,
@@ -304,6 +306,12 @@ CREATE OR REPLACE FUNCTION rowlock.add_error(errors json[], failure text, attemp
  STABLE PARALLEL SAFE
 RETURN CASE WHEN (failure IS NULL) THEN errors ELSE ((errors || (((failure)::jsonb || jsonb_build_object('attempt', attempt, 'worker', worker, 'started_at', started_at, 'ended_at', rowlock.now())))::json))[GREATEST(1, (COALESCE(cardinality(errors), 0) - 8)):] END;
 
+CREATE OR REPLACE FUNCTION rowlock.branch(key text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+RETURN "substring"(key, '^(?:.*/)?'::text);
+
 CREATE OR REPLACE FUNCTION rowlock.cancel(id uuid, by text DEFAULT SESSION_USER, why text DEFAULT NULL::text)
  RETURNS text
  LANGUAGE plpgsql
@@ -312,6 +320,7 @@ AS $function$
     declare
         live rowlock.jobs;
         ended_as text;
+        kept_until timestamptz;
     begin
         loop
             select * into live from rowlock.jobs as job where job.id = cancel.id for update;
@@ -338,19 +347,33 @@ AS $function$
             perform pg_notify('rowlock:' || live.worker, 'cancel');
             return 'cancelled';
         end if;
+        if live.parent is not null or (live.version is not null and (live.claims > 0 or live.wakes > 0)) then
+            update rowlock.jobs as job
+            set cancel_at = rowlock.now(), state = 'ready', waits_for = null, reason = null, wakes_at = null,
+                run_at = case live.state when 'ready' then least(live.run_at, rowlock.now()) else rowlock.now() end
+            where job.id = cancel.id;
+            if exists (select from rowlock.parked where parked.queue = live.queue) then
+                perform pg_notify(rowlock.channel(live.queue), '');
+            end if;
+            return 'cancelled';
+        end if;
+        kept_until := rowlock.now() + coalesce(
+            (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
+        );
         delete from rowlock.jobs as job where job.id = cancel.id;
-        delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        if live.version is null then
+            delete from rowlock.keys as held where held.key = live.key and held.job = cancel.id;
+        else
+            update rowlock.keys as held set until = kept_until where held.key = live.key and held.job = cancel.id;
+        end if;
         insert into rowlock.history (
             id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-            expires_on, worker, args, key, tags, reason, errors, progress
+            expires_on, worker, args, key, tags, reason, errors, progress, version
         )
         values (
             live.id, live.queue, live.task, 'cancelled', live.priority, live.failures, live.crashes, live.claims,
-            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(),
-            ((rowlock.now() + coalesce(
-                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = live.queue), interval '7 days'
-            )) at time zone 'UTC')::date,
-            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress
+            live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(), (kept_until at time zone 'UTC')::date,
+            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress, live.version
         );
         perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
         return 'cancelled';
@@ -382,7 +405,7 @@ AS $function$
     end
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT 10, expires interval DEFAULT NULL::interval, period interval DEFAULT NULL::interval, taken text DEFAULT 'return'::text, at_most interval DEFAULT NULL::interval)
+CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT NULL::integer, expires interval DEFAULT NULL::interval, period interval DEFAULT NULL::interval, taken text DEFAULT 'return'::text, at_most interval DEFAULT NULL::interval, version integer DEFAULT NULL::integer)
  RETURNS uuid
  LANGUAGE plpgsql
 AS $function$
@@ -402,6 +425,13 @@ AS $function$
             when at_most <= '0' then format('at_most is %s; say more than 0', at_most)
             when taken = 'debounce' and run_at is null and delay is null
                 then 'taken => ''debounce'' puts a job off: give a delay or run_at'
+            when position('@' in task) > 0
+                then format('task is %s; say task => %L, version => %L', task, split_part(task, '@', 1), split_part(task, '@', 2))
+            when version < 1 then format('version is %s; the first is 1', version)
+            when version is not null and attempts is not null
+                then 'attempts is for plain tasks: the steps of a workflow are retried, each by its own policy'
+            when version is not null and (period is not null or taken in ('replace', 'debounce'))
+                then 'the key of a workflow is held until its record has left history: no period, and taken => return, skip or raise'
         end;
     begin
         if fault is not null then
@@ -418,8 +448,9 @@ AS $function$
                 using errcode = 'invalid_parameter_value';
         end;
         select * into made from rowlock.put(
-            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint, attempts, run_at, delay, expires, tags, key,
-            period, taken, at_most, priority is not null
+            rowlock.uuid7(), queue, task, args, coalesce(priority, 0)::smallint,
+            coalesce(attempts, case when version is null then 10 else 1 end), run_at, delay, expires, tags, key,
+            period, taken, at_most, priority is not null, version
         );
         if not made.created and (taken = 'raise' or (made.of_task <> task and taken <> 'skip')) then
             raise exception 'rowlock.enqueue: key % belongs to job % of task %', key, made.job, made.of_task
@@ -427,6 +458,35 @@ AS $function$
         end if;
         return made.job;
     end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.folded(job uuid)
+ RETURNS SETOF json
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select ('{' || nullif(concat_ws(',', '"steps":[' || steps || ']', '"signals":[' || signals || ']'), '') || '}')::json
+    from (
+        select
+            (
+                select string_agg('{' || concat_ws(',',
+                    '"key":' || to_json(key), '"position":' || position, '"kind":"' || kind || '"', '"state":"' || state || '"',
+                    '"input":' || input, '"value":' || value, '"error":' || error, '"attempts":' || attempts,
+                    '"until":' || to_json(until), '"child":"' || child || '"', '"form":' || form,
+                    '"started_at":' || to_json(started_at), '"ended_at":' || to_json(ended_at)
+                ) || '}', ',' order by started_at, key)
+                from rowlock.steps
+                where steps.job = folded.job
+            ) as steps,
+            (
+                select string_agg('{' || concat_ws(',',
+                    '"id":"' || id || '"', '"number":' || number, '"name":' || to_json(name), '"payload":' || payload,
+                    '"key":' || to_json(key), '"sent_at":' || to_json(sent_at), '"taken_at":' || to_json(taken_at)
+                ) || '}', ',' order by number)
+                from rowlock.signals
+                where signals.job = folded.job
+            ) as signals
+    ) as parts
     $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.make_part(partitioned text, first date)
@@ -480,7 +540,7 @@ AS $function$
             delete from rowlock.keys as one
             where one.key = make_way.key and one.job = holder and one.until is not distinct from held.until;
             return true;
-        elsif not replaces or held.task <> task then
+        elsif not replaces or held.task <> task or live.version is not null then
             return false;
         elsif live.key is distinct from key then
             return true;  -- another caller was here while we waited for the row
@@ -531,7 +591,7 @@ AS $function$
     end
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.put(id uuid, queue text, task text, args json, priority smallint, attempts integer, run_at timestamp with time zone, delay interval, lifetime interval, tags text[], key text, period interval, taken text, at_most interval, is_priority_named boolean, OUT job uuid, OUT of_task text, OUT on_queue text, OUT created boolean)
+CREATE OR REPLACE FUNCTION rowlock.put(id uuid, queue text, task text, args json, priority smallint, attempts integer, run_at timestamp with time zone, delay interval, lifetime interval, tags text[], key text, period interval, taken text, at_most interval, is_priority_named boolean, version integer, OUT job uuid, OUT of_task text, OUT on_queue text, OUT created boolean)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
@@ -563,12 +623,168 @@ AS $function$
             return;
         end loop;
         insert into rowlock.jobs
-            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key)
+            (id, queue, task, priority, attempts, run_at, created_at, expires_at, args, tags, key, version)
         values (
-            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key
+            id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key, version
         );
         if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
             perform pg_notify(rowlock.channel(queue), '');
+        end if;
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.resumed(job uuid, folded json, anew boolean)
+ RETURNS SETOF rowlock.steps
+ LANGUAGE sql
+ STABLE
+AS $function$
+    with records as materialized (
+        select step as record, step.*, rowlock.branch(step.key) as branch,
+            min(step.started_at) over (partition by rowlock.branch(step.key)) as began
+        from rowlock.unfolded(job, folded) as step
+    ),
+    failed as materialized (
+        select key, regexp_replace(key, '#[0-9]+$', '') as name, kind, branch, position, started_at, ended_at
+        from records
+        where key = (select failure.value ->> 'step' from records as failure where failure.kind = 'failure')
+    ),
+    compared as materialized (
+        select
+            records.*,
+            records.key = failed.key as is_failed,
+            records.kind = 'child' and failed.kind = 'child'
+                and regexp_replace(records.key, '#[0-9]+$', '') = failed.name as is_sibling,
+            records.ended_at > failed.started_at as is_beside,
+            records.started_at >= failed.ended_at
+                and (
+                    (records.branch = failed.branch and records.position > failed.position)
+                    or (starts_with(records.branch, failed.branch) and records.began >= failed.ended_at)
+                ) as is_after
+        from records
+        left join failed on true
+    ),
+    begun as materialized (
+        select anew or exists (select from records where kind = 'undo' and state = 'done') as is_anew
+    )
+    select
+        job, 'start', 0, 'start', 'done', null, (select value from records where kind = 'start'), null,
+        coalesce((select attempts from records where kind = 'start'), -1) + 1, null, null, null, rowlock.now(), rowlock.now()
+    from begun
+    where is_anew
+    union all
+    select (record).*
+    from compared
+    where not (select is_anew from begun) and case
+        when kind = 'start' then true
+        when kind in ('failure', 'undo') or (kind = 'child' and state = 'open') or is_failed then false
+        when is_after and not is_sibling then false
+        when state = 'failed' and (is_beside or is_sibling) then exists (
+            select from records as later
+            where later.branch = compared.branch
+                and later.position > compared.position
+                and later.started_at >= compared.ended_at
+                and not (later.kind = 'child' and compared.kind = 'child')
+        )
+        else true
+    end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.send_signal(id uuid, target text, name text, payload json, key text, OUT answer text, OUT job uuid, OUT state text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    #variable_conflict use_variable
+    declare
+        -- Only as ids are usually written: 32 digits alone may be a hash, and somebody's key.
+        is_id boolean := target ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$';
+        live record;
+        ended record;
+        is_mine boolean;
+        is_parked boolean;
+        fault text := case
+            when target is null then 'target is null; say the id of a job, or a workflow''s key'
+            when name is null or octet_length(name) not between 1 and 200
+                then format('a name takes 1 to 200 bytes, not %s', coalesce(octet_length(name)::text, 'null'))
+            when name ~ '[[:cntrl:]/#]' or name <> btrim(name)
+                then 'the name holds what cannot be seen, a / or a #, or begins or ends with a space'
+            when octet_length(key) not between 1 and 500
+                then format('a key takes 1 to 500 bytes, not %s', octet_length(key))
+            when octet_length(payload::text) > 1048576
+                then format('the payload is %s bytes long, 1 MiB is the limit', octet_length(payload::text))
+        end;
+    begin
+        if fault is not null then
+            raise exception 'rowlock.signal: %', fault using errcode = 'invalid_parameter_value';
+        end if;
+        begin
+            perform payload::jsonb;  -- json lets NUL and lone surrogates pass; no workflow could be given them
+        exception when others then
+            raise exception 'rowlock.signal: the payload holds what JSON cannot carry: %', sqlerrm
+                using errcode = 'invalid_parameter_value';
+        end;
+        loop
+            job := case when is_id then target::uuid else (select held.job from rowlock.keys as held where held.key = target) end;
+            answer := 'unknown';
+            if job is null then
+                return;
+            end if;
+            select one.state, one.queue, one.run_at, one.waits_for, one.wakes, one.wakes_at, one.cancel_at, one.version
+            into live from rowlock.jobs as one where one.id = job for update;
+            exit when found;
+            select past.state, past.version, past.steps into ended from rowlock.history as past where past.id = job;
+            if found then
+                select past.signal ->> 'id' = id::text into is_mine
+                from json_array_elements(ended.steps -> 'signals') as past (signal)
+                where past.signal ->> 'id' = id::text or past.signal ->> 'key' = key;
+                state := ended.state;
+                answer := case
+                    when ended.version is null then 'no workflow'
+                    when is_mine then 'sent'
+                    when not is_mine then 'duplicate'
+                    else 'ended'
+                end;
+                return;
+            end if;
+            -- An operator may have just put it back; or it is gone, and its key another's.
+            if not exists (select from rowlock.jobs as one where one.id = job)
+                and (is_id or job = (select held.job from rowlock.keys as held where held.key = target)) then
+                return;
+            end if;
+        end loop;
+        is_mine := coalesce(
+            (select true from rowlock.signals as one where one.id = send_signal.id and one.job = send_signal.job),
+            (select false from rowlock.signals as one where one.job = send_signal.job and one.key = send_signal.key)
+        );
+        answer := case
+            when live.version is null then 'no workflow'
+            when is_mine then 'sent'
+            when not is_mine then 'duplicate'
+            when live.cancel_at is not null then 'ended'
+            else 'sent'
+        end;
+        if answer <> 'sent' or is_mine then
+            state := case when live.cancel_at is not null then 'cancelling' end;
+            return;
+        end if;
+        insert into rowlock.signals (id, job, number, name, payload, key, sent_at)
+        values (
+            id, job, 1 + coalesce((select max(one.number) from rowlock.signals as one where one.job = send_signal.job), 0),
+            name, payload, key, rowlock.now()
+        );
+        -- One that waits for its code, or for the end of a pause, goes on waiting for that.
+        is_parked := live.wakes_at is not null and coalesce(live.waits_for in ('signal', 'children'), true);
+        if not is_parked or live.wakes + 1 < live.wakes_at then
+            update rowlock.jobs as one set wakes = live.wakes + 1 where one.id = job;
+            return;
+        end if;
+        update rowlock.jobs as one
+        set wakes = live.wakes + 1, wakes_at = null, state = 'ready', waits_for = null, reason = null,
+            run_at = case when live.state = 'waiting' then rowlock.now() else least(live.run_at, rowlock.now()) end
+        where one.id = job;
+        if exists (select from rowlock.parked where parked.queue = live.queue) then
+            perform pg_notify(rowlock.channel(live.queue), '');
         end if;
     end
     $function$;
@@ -582,6 +798,25 @@ AS $function$
     select job.id from rowlock.jobs as job where job.id = any(ids)
     union
     select past.id from rowlock.history as past where past.id = any(ids)
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.signal(target text, name text, payload json DEFAULT NULL::json, key text DEFAULT NULL::text)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+    declare
+        sent record;
+    begin
+        select * into sent from rowlock.send_signal(rowlock.uuid7(), target, name, payload, key);
+        if sent.answer = 'unknown' then
+            raise exception 'rowlock.signal: there is no workflow %', target using errcode = 'no_data_found';
+        end if;
+        if sent.answer = 'no workflow' then
+            raise exception 'rowlock.signal: job % is no workflow, and takes no signals', sent.job
+                using errcode = 'invalid_parameter_value';
+        end if;
+        return sent.answer;
+    end
     $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.take_back(ids uuid[])
@@ -632,6 +867,21 @@ AS $function$
     select exists (select from made)
     $function$;
 
+CREATE OR REPLACE FUNCTION rowlock.unfolded(job uuid, folded json)
+ RETURNS SETOF rowlock.steps
+ LANGUAGE sql
+ STABLE
+AS $function$
+    select
+        job, step.key, step.position, step.kind, step.state, one -> 'input', one -> 'value', one -> 'error', step.attempts,
+        step.until, step.child, one -> 'form', step.started_at, step.ended_at
+    from json_array_elements(folded -> 'steps') as one
+    cross join lateral json_to_record(one) as step (
+        key text, position integer, kind text, state text, attempts integer, until timestamptz, child uuid,
+        started_at timestamptz, ended_at timestamptz
+    )
+    $function$;
+
 CREATE OR REPLACE FUNCTION rowlock.uuid7()
  RETURNS uuid
  LANGUAGE sql
@@ -644,3 +894,7 @@ AS $function$
                 from 1 for 6),
             52, 1), 53, 1), 'hex')::uuid
     $function$;
+
+-- also: view workflow_steps
+
+-- also: view workflows

@@ -35,10 +35,10 @@ picked as materialized (
 )
 update rowlock.jobs
 set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now(),
-    progress = null
+    progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
-    key, tags,
+    key, tags, version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
     set_config('synchronous_commit', 'off', true);

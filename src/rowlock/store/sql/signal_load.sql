@@ -1,0 +1,5 @@
+-- The signals to workflows that nobody has taken, in the order in which they came.
+select job, id, name, payload::text
+from rowlock.signals
+where job = any(:ids::uuid[]) and taken_at is null
+order by job, number;

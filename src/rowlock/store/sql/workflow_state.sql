@@ -1,0 +1,2 @@
+-- What a workflow has said of itself at last.
+select workflow_state::text from rowlock.jobs where id = :id::uuid;

@@ -1,0 +1,147 @@
+"""Whether code still fits what a workflow remembers: a replay that begins nothing, calls no step and writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NoReturn
+from uuid import UUID
+
+from rowlock.db.borrowed.joining import LastWords
+from rowlock.errors import InvalidArguments, LeaseLost, WorkflowChanged
+from rowlock.model.failure import describe
+from rowlock.model.handler import Handler
+from rowlock.model.row import Claimed
+from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.workflow.context import Context, Restart
+from rowlock.workflow.ledger import Loaded, Stage
+from rowlock.workflow.play import Play
+
+# Code that only replays waits for nothing. What it does outside of steps it does for real, and may wait there for ever.
+_WITHIN = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a workflow remembers."""
+
+    steps: Sequence[Step]
+    signals: Sequence[Signal] = ()  # what was taken stands in the steps
+    at: str | None = None
+
+
+async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, now: datetime) -> str | None:
+    """Where the code differs from what a workflow remembers, in a sentence; None if it fits."""
+    try:
+        args, kwargs = handler.arguments.decode(row.args)
+    except InvalidArguments as error:
+        return f"arguments do not fit {row.task!r}: {error}"
+    stage = Stage(ledger=Onlooker(now), ground=Onlooker(now), in_thread=_never, is_draining=lambda: False)
+    play = Play(_Looking(row), handler, Remembered(steps), stage, replays=True)
+    replay = asyncio.create_task(_replayed(play, args, kwargs))
+    done, _ = await asyncio.wait({replay}, timeout=_WITHIN)
+    if not done:
+        replay.cancel()
+        await asyncio.wait({replay}, timeout=_WITHIN)
+        return (
+            f"the code has not come to where its record ends within {_WITHIN:.0f} s: it waits for something that is no "
+            "step, sleep, signal or child"
+        )
+    return replay.result()
+
+
+async def _replayed(play: Play, args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
+    play.begin()
+    play.enter()
+    does = "the code waits"
+    try:
+        await play.handler.function(Context(play), *args, **kwargs)
+        does = "the code has come to its end"
+    except asyncio.CancelledError:
+        if play.ending is None:
+            raise  # it is we who give up
+        play.forget_cancellation()
+    except Restart:
+        does = "the code restarts"
+    except WorkflowChanged:
+        pass  # play knows
+    except BaseException as error:
+        fault = describe(error)
+        does = f"the code raises {fault.type}: {fault.message}"
+    finally:
+        await play.close()
+    return _verdict(play, does)
+
+
+def _verdict(play: Play, does: str) -> str | None:
+    try:
+        if play.changed is not None:
+            raise play.changed
+        play.past.check_end(does)
+        for work in reversed(play.undos):
+            play.past.find(work.place, "undo", work.given)
+    except WorkflowChanged as changed:
+        return str(changed)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    """Nobody's attempt."""
+
+    row: Claimed
+    asked: bool = False
+    lost: str | None = None
+
+    def lease_lost(self, why: str) -> LeaseLost:
+        return LeaseLost(UUID(self.row.id), why)
+
+
+async def _never(_held: object, _function: object) -> object:
+    _refuse()
+
+
+@dataclass(frozen=True, slots=True)
+class Onlooker:
+    """Stands where a worker's ledger and ground would, and has no hands: whoever asks it for anything is wrong."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """The database's time when the replay began."""
+        return self.at
+
+    async def load(self, row: Claimed) -> Loaded:  # noqa: ARG002  a Ledger
+        """Refused: what there is was read before."""
+        _refuse()
+
+    async def record(self, row: Claimed, steps: Sequence[Record], *, told: str | None) -> None:  # noqa: ARG002  a Ledger
+        """Refused."""
+        _refuse()
+
+    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:  # noqa: ARG002  a Ledger
+        """Refused."""
+        _refuse()
+
+    async def abandon(self, children: Sequence[str]) -> None:  # noqa: ARG002  a Ledger
+        """Refused."""
+        _refuse()
+
+    async def state(self, row: Claimed) -> str | None:  # noqa: ARG002  a Ledger
+        """Refused."""
+        _refuse()
+
+    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:  # noqa: ARG002  a Ground
+        """Refused."""
+        _refuse()
+
+    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:  # noqa: ARG002  a Ground
+        """Refused."""
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise AssertionError("a replay that only looks has begun something")

@@ -1,0 +1,63 @@
+"""What a signal is to carry: a JSON Schema for the form that people fill in, and how the payload is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from pydantic import TypeAdapter
+
+from rowlock.errors import WorkflowError
+from rowlock.model.payload import Result
+
+
+class Reads(Protocol):
+    """Makes a value of a payload's JSON."""
+
+    def decode(self, text: str | None) -> object:
+        """The value; an error if it does not fit."""
+
+
+class Form(NamedTuple):
+    """The JSON Schema of a payload, if one was given, and its reader."""
+
+    schema: str | None
+    payload: Reads
+
+
+class _Typed:
+    def __init__(self, adapter: TypeAdapter[Any]) -> None:
+        self._adapter = adapter
+
+    def decode(self, text: str | None) -> object:
+        return self._adapter.validate_json("null" if text is None else text)
+
+
+_FREE = Result.untyped("the payload of a signal")
+
+
+def form_of(schema: object) -> Form:
+    """A type, or a JSON Schema as a mapping, or nothing."""
+    if schema is None:
+        return Form(None, _FREE)
+    if isinstance(schema, Mapping):
+        try:
+            return Form(json.dumps(schema, allow_nan=False), _FREE)
+        except (TypeError, ValueError) as error:
+            raise WorkflowError(f"schema= cannot be JSON ({error}); give a JSON Schema, or a type") from None
+    try:
+        return _typed(schema)
+    except TypeError:  # not hashable, and so no type
+        raise WorkflowError(f"schema={schema!r} must be a type, or a JSON Schema as a dict") from None
+
+
+@cache
+def _typed(kind: Any) -> Form:  # noqa: ANN401  any type that pydantic knows
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        return Form(json.dumps(adapter.json_schema()), _Typed(adapter))
+    except Exception as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise WorkflowError(f"schema={kind!r} cannot be a form: {reason}; give a type that pydantic knows") from error

@@ -1,0 +1,92 @@
+"""What a workflow needs of the worker that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from rowlock.db.borrowed.joining import LastWords
+from rowlock.errors import LeaseLost
+from rowlock.model.row import Claimed
+from rowlock.model.step import Record, Signal, Spawned, Step
+
+
+class Held(Protocol):
+    """The attempt that runs a workflow."""
+
+    @property
+    def row(self) -> Claimed:
+        """The job as it was claimed."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody has asked to cancel it."""
+
+    @property
+    def lost(self) -> str | None:
+        """Why the attempt does not own its job any more."""
+
+    def lease_lost(self, why: str) -> LeaseLost:
+        """The error that says so."""
+
+
+class Loaded(Protocol):
+    """What a workflow remembers, the signals that nobody has taken, and when that was so, by the database's clock."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps."""
+
+    @property
+    def signals(self) -> Sequence[Signal]:
+        """The signals, in the order in which they came."""
+
+    @property
+    def at(self) -> str | None:
+        """The database's time; None where nothing was read."""
+
+
+class Ledger(Protocol):
+    """Where a workflow's memory is read and written. Who writes has proved by the attempt's token that it may."""
+
+    async def load(self, row: Claimed) -> Loaded:
+        """What a workflow remembers."""
+
+    async def record(self, row: Claimed, steps: Sequence[Record], *, told: str | None) -> None:
+        """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
+
+    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
+        """Write down children and enqueue them, both or neither; LeaseLost if it may not."""
+
+    async def abandon(self, children: Sequence[str]) -> None:
+        """Ask to cancel children whose workflow ends."""
+
+    async def state(self, row: Claimed) -> str | None:
+        """What a workflow has said of itself at last."""
+
+    def now(self) -> datetime:
+        """The database's time."""
+
+
+class Ground(Protocol):
+    """Where transactions are held: on the connection given, else on one of its own, which the block is told."""
+
+    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
+        """A transaction that ends with these words, for sync functions."""
+
+    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:
+        """A transaction that ends with these words, for async functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What every workflow of a worker plays on."""
+
+    ledger: Ledger
+    ground: Ground
+    # Runs a sync function in a thread, and answers what it answers or raises what it raises.
+    in_thread: Callable[[Any, Callable[[], object]], Awaitable[object]]
+    is_draining: Callable[[], bool]

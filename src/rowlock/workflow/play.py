@@ -1,0 +1,362 @@
+"""A workflow's code at play: what it may begin, what it waits for, and when nothing in it can go on.
+
+The code runs in the attempt's own task. When it can only wait, it is cancelled there and parks: everything it held is
+let go, and the next attempt comes back to the same place by the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn
+
+from rowlock.errors import LeaseLost, WorkflowChanged, WorkflowError
+from rowlock.model.handler import Handler
+from rowlock.model.outcome import Parked
+from rowlock.model.step import MOST_STEPS, Record, Signal, Step, StepKind
+from rowlock.workflow import branch as branches
+from rowlock.workflow.branch import Branch, Place
+from rowlock.workflow.ledger import Held, Loaded, Stage
+from rowlock.workflow.past import Past
+from rowlock.workflow.tries import Work
+from rowlock.workflow.waits import NextTry, Pending
+
+# A step that has ended wakes its branch by way of a future, a task, perhaps a gather: it takes some turns of the loop.
+# To park too early is safe, for the next attempt goes on from the record; it only costs that attempt.
+_TURNS = 8
+# So many steps are answered from the record before others have their turn: a few milliseconds.
+_REPLAYED_AT_ONCE = 250
+# What still runs when the code has come to its end is cancelled, and waited for so many seconds.
+_LEAVE_WITHIN = 2.0
+
+Ending = Literal["park", "fault", "reached", "cancel", "hand back", "lost", "changed"]
+
+
+class Play:
+    """The code of one attempt, and what it has under way."""
+
+    def __init__(self, held: Held, handler: Handler, loaded: Loaded, stage: Stage, *, replays: bool) -> None:
+        """With `replays`, nothing new is begun: the code is only brought to where the record ends."""
+        self.held = held
+        self.handler = handler
+        self.stage = stage
+        self.past = Past(loaded.steps)
+        self.inbox: list[Signal] = list(loaded.signals)
+        self.replays = replays
+        self.is_undoing = False
+        self.undos: list[Work] = []
+        self.ending: Ending | None = None
+        self.changed: WorkflowChanged | None = None
+        self.fault: Exception | None = None  # why it could not park
+        self.state: dict[str, Any] = self._carried()
+        self._since = loaded.at
+        self._told = json.dumps(self.state)
+        # A restart calls its steps by the same places again, and means others.
+        self._run = held.row.id if self.past.restarts == 0 else f"{held.row.id}:{self.past.restarts}"
+        self._main: asyncio.Task[Any] | None = None
+        self._lazy: list[Record] = []
+        self._children: list[str] = []  # enqueued by this attempt
+        self._written = len(self.past)
+        self._active = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._waits: dict[asyncio.Future[None], Pending] = {}
+        self._waited: Sequence[Pending] = ()  # when it came to rest
+        self._is_closed = False
+        self._is_interrupted = False
+        self.was_cut = False  # something was under way when the code was ended
+        self._replayed = 0
+        self._moves = 0
+        self._is_watching = False
+        self._parking: asyncio.Task[None] | None = None
+
+    def _carried(self) -> dict[str, Any]:
+        start = self.past.start
+        return {} if start is None or start.value is None else dict(json.loads(start.value))
+
+    def begin(self) -> None:
+        """This task runs the code, and whatever is around it."""
+        self._main = asyncio.current_task()
+
+    def enter(self) -> None:
+        """Here the code begins."""
+        branches.enter(Branch("", self._run))
+
+    # What the code calls
+
+    def place(self, name: str) -> Place:
+        """Where the call stands that is being made."""
+        return branches.current().place(name)
+
+    def find(self, place: Place, kind: StepKind, given: str | None = None) -> Step | None:
+        """What is remembered of a call, if it is not new."""
+        try:
+            return self.past.find(place, kind, given)
+        except WorkflowChanged as changed:
+            raise self.block(changed) from None
+
+    def block(self, changed: WorkflowChanged) -> WorkflowChanged:
+        """The code does not match the record: whatever it makes of that, the job waits for other code."""
+        if self.changed is None:
+            self.changed = changed
+        self.end("changed")
+        return changed
+
+    def idempotency_key(self, place: Place) -> str:
+        """What a step calls the outside by, in every attempt the same."""
+        return f"{self._run}:{place.path}{place.position}"
+
+    def later(self, record: Record) -> None:
+        """Remember this when there is something else to write: nothing that was recorded can depend on it before."""
+        self._lazy.append(record)
+
+    async def gate(self) -> None:
+        """Go on if something new may begin; else never."""
+        if self._is_interrupted or (self.is_undoing and asyncio.current_task() is not self._main):
+            await self._interrupt_here()
+        if self.ending is None and self._parking is None:
+            if self.held.lost is not None:
+                self.end("lost")
+            elif self.held.asked and not self.is_undoing:
+                self.end("cancel")
+            elif self.stage.is_draining():
+                self.end("hand back")  # between two steps is a good moment
+            elif not self.replays:
+                return
+        await self._wait(NextTry())
+
+    def has_replayed_many(self) -> bool:
+        """Count one more step that is answered from the record; now and then it is time to let others run."""
+        self._replayed += 1
+        return self._replayed % _REPLAYED_AT_ONCE == 0
+
+    async def let_others_run(self) -> None:
+        """A long replay waits for nothing: by itself it would hold the loop, and every other job on it, for seconds."""
+        with self.busy():
+            await asyncio.sleep(0)
+
+    async def write(self, records: Sequence[Record]) -> None:
+        """Remember these, and what has been put off."""
+        written, self._lazy = [*self._lazy, *records], []
+        if not written:
+            return
+        self._count(sum([not self.past.knows(record.key) for record in written]))
+        told = self.said()
+        await self.stage.ledger.record(self.held.row, written, told=told if told != self._told else None)
+        self._told = told
+
+    def said(self) -> str:
+        """What the workflow says of itself."""
+        if not self.state:
+            return "{}"  # asked with every step
+        try:
+            return json.dumps(self.state, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            if self.is_undoing:
+                return self._told  # it may have failed of that
+            raise WorkflowError(f"ctx.state cannot be JSON ({error}); keep plain values there") from None
+
+    def told(self) -> str | None:
+        """The same, if it has not been written yet."""
+        try:
+            said = self.said()
+        except WorkflowError:
+            return None  # the next attempt makes it anew
+        return said if said != self._told else None
+
+    def _count(self, records: int) -> None:
+        self._written += records
+        if self._written > MOST_STEPS and not self.is_undoing:
+            raise WorkflowError(
+                f"this workflow has {self._written:,} steps, and {MOST_STEPS:,} is the most that one remembers; go on "
+                "with a fresh history by ctx.restart(…), or give parts of the work to children"
+            )
+
+    async def hold(self, pending: Pending) -> Any:  # noqa: ANN401  what it has come to
+        """Wait, without being held: the answer if there is one, else the attempt ends here."""
+        answer = pending.look()
+        if answer is None:
+            if children := pending.children():
+                await self.gate()
+                self._count(len(children))
+                with self.busy():
+                    await self.stage.ledger.spawn(self.held.row, children)
+                self._children += [child.job.id for child in children]
+            await self._wait(pending)
+            raise AssertionError("a wait that was not answered has ended")
+        if answer.lazy:
+            self._lazy.extend(answer.records)
+        elif answer.records:
+            await self.gate()
+            with self.busy():
+                await self.write(answer.records)
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
+
+    def busy(self) -> _Busy:
+        """While something is under way, the code does not park."""
+        return _Busy(self)
+
+    def begin_work(self) -> asyncio.Task[Any] | None:
+        """Something is under way, in a task that is not the code's own if one is answered."""
+        self._active += 1
+        task = asyncio.current_task()
+        if task is self._main or task is None:
+            return None
+        self._tasks.add(task)
+        return task
+
+    def end_work(self, task: asyncio.Task[Any] | None, *, cut: bool) -> None:
+        """It is over, or cut short."""
+        self._active -= 1
+        self.was_cut |= cut
+        if task is not None:
+            self._tasks.discard(task)
+        self._move()
+
+    # When nothing can go on
+
+    async def _wait(self, pending: Pending) -> None:
+        if self._is_interrupted:
+            await self._interrupt_here()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waits[future] = pending
+        self._move()
+        try:
+            await future
+        finally:
+            del self._waits[future]
+
+    def _move(self) -> None:
+        self._moves += 1
+        if self._waits and not self._active and not self._is_watching:
+            self._is_watching = True
+            asyncio.get_running_loop().call_soon(self._watch, self._moves, _TURNS)
+
+    def _watch(self, moves: int, turns: int) -> None:
+        if self._active or not self._waits or self.ending is not None or self._parking is not None:
+            self._is_watching = False
+        elif moves != self._moves:
+            asyncio.get_running_loop().call_soon(self._watch, self._moves, _TURNS)
+        elif turns:
+            asyncio.get_running_loop().call_soon(self._watch, moves, turns - 1)
+        else:
+            self._is_watching = False
+            self._come_to_rest()
+
+    def _come_to_rest(self) -> None:
+        if self.replays:
+            self.end("reached")
+            return
+        try:
+            self.said()
+        except WorkflowError as error:
+            self._fail(error)
+            return
+        if opens := [record for pending in self._waits.values() for record in pending.opens()]:
+            self._parking = asyncio.create_task(self._park(opens))
+        else:
+            self.end("park")
+
+    async def _park(self, opens: Sequence[Record]) -> None:
+        try:
+            await self.write(opens)
+        except LeaseLost:
+            self.end("lost")
+        except Exception as error:  # there are too many steps, say
+            self._fail(error)
+        else:
+            self.end("park")
+
+    def _fail(self, fault: Exception) -> None:
+        self.fault = fault
+        self.end("fault")
+
+    def parked(self) -> Parked:
+        """How it is to wait."""
+        needs = [pending.needs for pending in self._waited if pending.needs is not None]
+        kinds = {pending.waits_for for pending in self._waited}
+        return Parked(
+            wakes_at=(self.held.row.wakes or 0) + min(needs) if needs else None,
+            waits_for="signal" if "signal" in kinds else "children" if needs else None,
+            since=self._since,
+            undoing=self.is_undoing,
+        )
+
+    # The end
+
+    def end(self, how: Ending) -> None:
+        """Bring the code to its end, wherever it is."""
+        if self.ending is None:
+            self.ending = how
+            self._waited = list(self._waits.values())
+            # Not at once: this may be the code's own task, and a cancellation that finds nothing to interrupt stays.
+            asyncio.get_running_loop().call_soon(self._interrupt)
+
+    def _interrupt(self) -> None:
+        if self._main is not None and not self._is_closed:
+            self._is_interrupted = True
+            self._main.cancel()
+
+    async def _interrupt_here(self) -> NoReturn:
+        """The code goes on, perhaps in a `finally`, or in a task that it has left behind."""
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    async def close(self) -> None:
+        """The code has ended: let go of what it has left under way."""
+        self._is_closed = self._is_interrupted = True
+        for future in list(self._waits):
+            future.cancel()
+        if left := [task for task in self._tasks if not task.done()]:
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=_LEAVE_WITHIN)
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether its worker has cancelled the attempt; code may raise CancelledError by itself."""
+        return self._main is not None and self._main.cancelling() > 0
+
+    async def remember_sleeps(self) -> None:
+        """Write down at the end which sleeps are over: the rest of what was put off is of no use any more."""
+        if any(record.kind == "sleep" for record in self._lazy):
+            await self.write([])
+
+    def forget_cancellation(self) -> None:
+        """The code was cancelled for a reason that is known; its task goes on to say so."""
+        if self._main is not None:
+            while self._main.cancelling():
+                self._main.uncancel()
+
+    def check_end(self) -> None:
+        """The code has returned: the record must not go on."""
+        try:
+            self.past.check_end()
+        except WorkflowChanged as changed:
+            raise self.block(changed) from None
+
+    def children_left(self) -> list[str]:
+        """The children that have not ended, as far as is known."""
+        return [*self.past.open_children(), *self._children]
+
+    def begin_undo(self) -> None:
+        """From here on it is undone: what the code has registered, and nothing that it would begin."""
+        self.is_undoing, self.replays, self._is_closed, self._is_interrupted = True, False, False, False
+        self.ending, self._parking = None, None
+
+
+class _Busy:
+    """A block in which something is under way."""
+
+    __slots__ = ("_play", "_task")
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def __enter__(self) -> None:
+        self._task = self._play.begin_work()
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        self._play.end_work(self._task, cut=kind is asyncio.CancelledError)

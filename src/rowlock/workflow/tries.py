@@ -1,0 +1,188 @@
+"""A step's tries: each ends as done, as failed for good, or as to be tried again, and that is written at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from rowlock.db.borrowed.joining import LastWords
+from rowlock.errors import Interruption, LeaseLost, RetryAfter, RowlockError, Snooze, StepFailed
+from rowlock.model.failure import describe, recalled
+from rowlock.model.retry import Retry
+from rowlock.model.step import Record, Step, StepKind
+from rowlock.store import jobs
+from rowlock.store import steps as store
+from rowlock.store.query import Conversation
+from rowlock.workflow.branch import Place
+from rowlock.workflow.functions import Known
+from rowlock.workflow.inside import inside
+from rowlock.workflow.waits import NextTry
+
+if TYPE_CHECKING:
+    from rowlock.workflow.play import Play
+
+
+class Work(NamedTuple):
+    """A step: what it calls, and how often it is tried."""
+
+    place: Place
+    kind: StepKind
+    function: Callable[..., Any]
+    known: Known
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+    given: str | None
+    retry: Retry
+    timeout: timedelta | None = None
+    connection: object | None = None
+
+
+async def run(play: Play, work: Work, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
+    """The result of a step: from the record, or of its next try."""
+    if step is not None and step.state == "done":
+        if play.has_replayed_many():
+            await play.let_others_run()
+        return work.known.result.decode(step.value)
+    if step is not None and step.state == "failed":
+        raise _failed(step.key, step.error, step.attempts)
+    if step is not None and not step.due:
+        await play.hold(NextTry())
+    await play.gate()
+    return await _try(play, work, 0 if step is None else step.attempts)
+
+
+async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  as above
+    began = time.perf_counter()
+    with play.busy():
+        try:
+            text, is_written = await _called(play, work, failures, began)
+        except (Snooze, RetryAfter, Exception, SystemExit, KeyboardInterrupt) as error:
+            record = _verdict(work, error, failures, time.perf_counter() - began)
+            await play.write([record])
+            # The error of a transaction may be that of a commit whose answer was lost. If that step is done after all,
+            # this has changed nothing, and the next attempt is told.
+            if record.state == "failed" and work.kind != "transaction":
+                raise _failed(record.key, record.error, record.attempts) from error
+        else:
+            if not is_written:
+                await play.write([_done(work, text, failures, time.perf_counter() - began)])
+            return work.known.result.decode(text)
+    await play.hold(NextTry())
+    return None
+
+
+def _verdict(work: Work, error: BaseException, failures: int, took: float) -> Record:
+    """What becomes of a step after an error: another try later, or none."""
+    key, _, position = work.place
+    if isinstance(error, Snooze):
+        return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
+    wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
+    shown = error.fault if isinstance(error, _Misfit) else error
+    told = describe(shown).to_json()
+    failures += 1
+    if failures >= work.retry.attempts or not wanted:
+        return Record(key, position, work.kind, "failed", work.given, error=told, attempts=failures, ago=took)
+    delay = error.delay if isinstance(error, RetryAfter) else work.retry.delay(failures, random.random)
+    return Record(
+        key, position, work.kind, "retrying", work.given, error=told, attempts=failures, delay=delay, ago=took
+    )
+
+
+def _done(work: Work, text: str | None, failures: int, took: float) -> Record:
+    key, _, position = work.place
+    return Record(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
+
+
+def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
+    kind, message, trace = recalled(error)
+    return StepFailed(key, error_type=kind, message=message, remote_traceback=trace, attempts=attempts)
+
+
+class _Misfit(Exception):
+    """The function has done its work, and what it answers cannot be remembered: to do it again is not the cure."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+
+
+def _encoded(work: Work, value: object) -> str | None:
+    try:
+        return work.known.result.encode(value)
+    except Interruption:
+        raise
+    except Exception as fault:  # of a result that cannot be stored, or of its own serializer
+        raise _Misfit(fault) from fault
+
+
+async def _called(play: Play, work: Work, failures: int, began: float) -> tuple[str | None, bool]:
+    """One try: the JSON of what the function answers, and whether that has been written with it."""
+    if work.timeout is None:
+        return await _answered(play, work, failures, began)
+    async with asyncio.timeout(work.timeout.total_seconds()) as limit:
+        try:
+            return await _answered(play, work, failures, began)
+        except asyncio.CancelledError:
+            if limit.expired():
+                raise TimeoutError(f"step {work.place.key!r} took longer than its timeout of {work.timeout}") from None
+            raise
+
+
+async def _answered(play: Play, work: Work, failures: int, began: float) -> tuple[str | None, bool]:
+    if work.kind == "transaction":
+        return await _in_transaction(play, work, failures, began), True
+    with inside(play.idempotency_key(work.place)):
+        if work.known.is_async:
+            value = await work.function(*work.args, **work.kwargs)
+        else:
+            value = await play.stage.in_thread(play.held, partial(work.function, *work.args, **work.kwargs))
+    return _encoded(work, value), False
+
+
+async def _in_transaction(play: Play, work: Work, failures: int, began: float) -> str | None:
+    """The function's writes and the record of the step, in one commit: the record is the last thing said before it."""
+    text: str | None = None
+
+    def last() -> Conversation[None]:
+        return _recorded(play, _done(work, text, failures, time.perf_counter() - began))
+
+    words = LastWords(last, lambda: None)
+    ground = play.stage.ground
+
+    async def on_loop() -> None:
+        nonlocal text
+        async with ground.atransaction(work.connection, words) as lent:
+            text = _encoded(work, await work.function(lent, *work.args, **work.kwargs))
+
+    def in_thread() -> None:
+        nonlocal text
+        with ground.transaction(work.connection, words) as lent:
+            text = _encoded(work, work.function(lent, *work.args, **work.kwargs))
+
+    try:
+        with inside(play.idempotency_key(work.place)):
+            await (on_loop() if work.known.is_async else play.stage.in_thread(play.held, in_thread))
+    except LeaseLost as error:
+        if work.connection is None:
+            raise
+        # That connection may lead to another database: then the job is ours still, and to hand it back would be to do
+        # the same for ever. If the lease is lost indeed, this error cannot be written either.
+        raise RowlockError(str(error)) from error
+    return text
+
+
+def _recorded(play: Play, record: Record) -> Conversation[None]:
+    row = play.held.row
+    query = store.record([(row, record)], told={})
+    # It passes over a row that somebody has locked, as one who sends a signal has it: then wait for it.
+    if not ((yield query) or ((yield jobs.lock(row.id)) and (yield query))):
+        raise LeaseLost(
+            UUID(row.id),
+            f"job {row.id} of {row.task} is not this attempt's any more, or the connection leads to another database; "
+            "what the transaction wrote is rolled back",
+        )

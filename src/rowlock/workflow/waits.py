@@ -1,0 +1,325 @@
+"""What a workflow can wait for without being held: a signal, a moment, a child, or the first of several.
+
+A wait is answered when an attempt begins, from what the database then has, or not at all in that attempt: nothing that
+comes later is looked for, because the park that follows notices it by the count of wakes.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from rowlock.errors import ChildCancelled, ChildFailed, SignalTimeout
+from rowlock.model.payload import Result
+from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.workflow.branch import Place
+from rowlock.workflow.form import Reads
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Answer(NamedTuple):
+    """What a wait has come to, and what to remember of it before the code goes on."""
+
+    value: Any = None
+    error: BaseException | None = None
+    records: Sequence[Record] = ()
+    lazy: bool = False  # whether these records may wait until there is something else to write
+
+
+class First(NamedTuple):
+    """Which of several waits was the first, by its place or its name, and what it came to."""
+
+    which: Any
+    value: Any
+
+
+class Pending(ABC):
+    """A wait that may be answered."""
+
+    # How many wakes it takes until another look is worth it; None if no wake can answer it.
+    needs: int | None = None
+    waits_for: str | None = None
+
+    _answer: Answer | None = None
+
+    def look(self) -> Answer | None:
+        """The answer, if there is one: it is taken and remembered once, however often it is looked for."""
+        if self._answer is not None:
+            return self._answer
+        if (answer := self._find()) is not None:
+            self._answer = answer._replace(records=())
+        return answer
+
+    @abstractmethod
+    def _find(self) -> Answer | None:
+        """The answer, if there is one."""
+
+    def opens(self) -> list[Record]:
+        """What is to be remembered of it before the workflow parks."""
+        return []
+
+    def children(self) -> list[Spawned]:
+        """The children to enqueue before it can be waited for."""
+        return []
+
+
+class Wait(Coroutine[Any, Any, T_co]):
+    """A wait of a workflow: await it, give it to gather or a TaskGroup, or to `ctx.any` with others."""
+
+    __slots__ = ("_coroutine", "_hold", "pending")
+
+    def __init__(self, pending: Pending, hold: Callable[[Pending], Coroutine[Any, Any, Any]]) -> None:
+        self.pending = pending
+        self._hold = hold
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
+
+    def _begun(self) -> Coroutine[Any, Any, Any]:
+        if self._coroutine is None:
+            self._coroutine = self._hold(self.pending)
+        return self._coroutine
+
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        return self._begun().__await__()
+
+    def send(self, value: Any) -> Any:  # noqa: ANN401  a coroutine's protocol
+        """As a coroutine."""
+        return self._begun().send(value)
+
+    def throw(  # type: ignore[override]
+        self,
+        kind: type[BaseException] | BaseException,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> Any:  # noqa: ANN401  a coroutine's protocol
+        """As a coroutine."""
+        if error is None and trace is None:
+            return self._begun().throw(kind)
+        return self._begun().throw(kind, error, trace)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """As a coroutine."""
+        if self._coroutine is not None:
+            self._coroutine.close()
+
+
+class Timer(Pending):
+    """The end of a sleep."""
+
+    def __init__(
+        self,
+        place: Place,
+        step: Step | None,
+        *,
+        given: str,
+        delay: timedelta | None = None,
+        until: datetime | None = None,
+    ) -> None:
+        self._place = place
+        self._step = step
+        self._given = given
+        self._delay = delay
+        self._until = until
+
+    def _find(self) -> Answer | None:
+        """It is over when the database's clock says so."""
+        step = self._step
+        if step is not None and step.state == "done":
+            return Answer()
+        if step is not None and step.due:
+            return Answer(records=[Record(step.key, step.position, "sleep", "done")], lazy=True)
+        if step is None and self._delay is not None and self._delay <= timedelta(0):
+            return Answer(records=[Record(self._place.key, self._place.position, "sleep", "done")], lazy=True)
+        return None
+
+    def opens(self) -> list[Record]:
+        """Its end, from now on."""
+        if self._step is not None:
+            return []
+        key, _, position = self._place
+        return [Record(key, position, "sleep", "open", self._given, delay=self._delay, until=self._until)]
+
+
+class NextTry(Pending):
+    """A step that is to be tried again later: it is written down already, and due in another attempt."""
+
+    def _find(self) -> Answer | None:
+        """Not in this attempt."""
+        return None
+
+
+class SignalWait(Pending):
+    """The first signal of a name that nobody has taken."""
+
+    needs = 1
+    waits_for = "signal"
+
+    def __init__(
+        self,
+        place: Place,
+        step: Step | None,
+        name: str,
+        *,
+        inbox: list[Signal],
+        payload: Reads,
+        timeout: timedelta | None,
+        form: str | None,
+    ) -> None:
+        self._place = place
+        self._step = step
+        self._name = name
+        self._inbox = inbox
+        self._payload = payload
+        self._timeout = timeout
+        self._form = form
+
+    def _find(self) -> Answer | None:
+        """What was taken before; else what is there; else, if its time is over, that."""
+        step = self._step
+        if step is not None and step.state == "done":
+            return self._fitting(step.value, [])
+        if step is not None and step.state == "failed":
+            return Answer(error=SignalTimeout(self._name, step=step.key))
+        for signal in self._inbox:
+            if signal.name == self._name:
+                self._inbox.remove(signal)
+                key, _, position = self._place
+                return self._fitting(
+                    signal.payload, [Record(key, position, "signal", "done", value=signal.payload, signal=signal.id)]
+                )
+        if step is not None and step.due:
+            error = json.dumps({"type": "SignalTimeout", "message": f"no signal {self._name!r} has come in time"})
+            return Answer(
+                error=SignalTimeout(self._name, step=step.key),
+                records=[Record(step.key, step.position, "signal", "failed", error=error)],
+            )
+        return None
+
+    def _fitting(self, payload: str | None, records: Sequence[Record]) -> Answer:
+        """It is taken whether it fits or not: one that does not is an error where it was waited for, each time."""
+        try:
+            return Answer(value=self._payload.decode(payload), records=records)
+        except Exception as error:  # of a validator of the user's, too
+            return Answer(error=error, records=records)
+
+    def opens(self) -> list[Record]:
+        """That it is waited for, with its form and its time-out."""
+        if self._step is not None:
+            return []
+        key, _, position = self._place
+        return [Record(key, position, "signal", "open", delay=self._timeout, form=self._form)]
+
+
+class ChildWait(Pending):
+    """The end of a child."""
+
+    needs = 1
+    waits_for = "children"
+
+    def __init__(self, step: Step | None, spawned: Spawned, result: Result) -> None:
+        self._step = step
+        self._spawned = spawned
+        self._result = result
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is to be enqueued yet."""
+        return self._step is None
+
+    def _find(self) -> Answer | None:
+        """What the statement that ended the child has left in its parent's record."""
+        step = self._step
+        if step is None or step.state == "open":
+            return None
+        if step.state == "done":
+            return Answer(value=self._result.decode(step.value))
+        return Answer(error=_child_error(step))
+
+    def children(self) -> list[Spawned]:
+        """Itself, if it is new."""
+        return [self._spawned] if self._step is None else []
+
+
+def _child_error(step: Step) -> BaseException:
+    told = json.loads(step.error or "{}")
+    failure = told.get("failure") or {}
+    job, task, reason = UUID(str(step.child)), str(told.get("task")), str(told.get("reason"))
+    if told.get("outcome") == "cancelled":
+        return ChildCancelled(job, task, reason, step.key)
+    return ChildFailed(
+        job,
+        task,
+        step=step.key,
+        reason=reason,
+        error_type=str(failure.get("type", "unknown")),
+        message=str(failure.get("message", "")),
+        remote_traceback=str(failure.get("traceback", "")),
+    )
+
+
+class FirstOf(Pending):
+    """The first of several waits: which it was is remembered, for later others may be answered too."""
+
+    def __init__(self, place: Place, step: Step | None, waits: Sequence[tuple[Any, Pending]]) -> None:
+        self._place = place
+        self._step = step
+        self._waits = waits
+        needs = [pending.needs for _, pending in waits if pending.needs is not None]
+        self.needs = min(needs, default=None)
+        kinds = {pending.waits_for for _, pending in waits} - {None}
+        self.waits_for = "signal" if "signal" in kinds else next(iter(kinds), None)
+
+    def _find(self) -> Answer | None:
+        """The one that was first, or is: of several that are there now, in the order in which they were given."""
+        if self._step is not None and self._step.state == "done":
+            index = json.loads(self._step.value or "0")
+            return self._won(index, self._waits[index][1].look(), [])
+        for index, (_, pending) in enumerate(self._waits):
+            if (answer := pending.look()) is not None:
+                key, _, position = self._place
+                return self._won(index, answer, [Record(key, position, "any", "done", value=json.dumps(index))])
+        return None
+
+    def _won(self, index: int, answer: Answer | None, records: list[Record]) -> Answer | None:
+        if answer is None:
+            return None
+        name = self._waits[index][0]
+        return Answer(First(name, answer.value), answer.error, [*answer.records, *records])
+
+    def opens(self) -> list[Record]:
+        """All of them."""
+        return [record for _, pending in self._waits for record in pending.opens()]
+
+    def children(self) -> list[Spawned]:
+        """Those of all of them."""
+        return [child for _, pending in self._waits for child in pending.children()]
+
+
+class AllOf(Pending):
+    """The ends of many children, of which so many run at once."""
+
+    waits_for = "children"
+
+    def __init__(self, children: Sequence[ChildWait], *, at_once: int | None) -> None:
+        self._children = children
+        open_now = sum(not child.is_new and child.look() is None for child in children)
+        new = [child for child in children if child.is_new]
+        room = len(new) if at_once is None else max(0, at_once - open_now)
+        self._next = new[:room]
+        live = open_now + len(self._next)
+        # Half of those at once may end before others follow: to follow each would mean to be replayed for each.
+        self.needs = live if len(self._next) == len(new) else max(1, live // 2)
+        self.is_over = not live
+
+    def _find(self) -> Answer | None:
+        """What each has come to, in their order."""
+        return Answer([child.look() for child in self._children]) if self.is_over else None
+
+    def children(self) -> list[Spawned]:
+        """Those whose turn it is."""
+        return [spawned for child in self._next for spawned in child.children()]
