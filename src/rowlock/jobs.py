@@ -33,6 +33,7 @@ from rowlock.model.spec import Keep
 from rowlock.store import outline, verbs, waiters
 from rowlock.store.query import Conversation, alone
 from rowlock.store.schema import make_partitions
+from rowlock.store.signals import sending
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -130,12 +131,15 @@ class Job(Generic[R_co]):
     def _explaining(self) -> Callable[[bool], Conversation[Explanation]]:
         known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
         keep = self._handler.spec.keep or self._keep
-        return explaining(self.id, known=lambda _task: known, keep=keep, uncommitted=self._may_be_uncommitted())
+        return explaining(
+            self.id, known=lambda _task, _version: known, keep=keep, uncommitted=self._may_be_uncommitted()
+        )
 
     def cancel(self, *, by: str | None = None, why: str | None = None) -> bool:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
-        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held.
+        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
+        workflow that has begun ends when a worker has undone what it did.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
         refuse_in_loop("job.cancel", "await job.acancel()")
@@ -146,7 +150,8 @@ class Job(Generic[R_co]):
     async def acancel(self, *, by: str | None = None, why: str | None = None) -> bool:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
-        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held.
+        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
+        workflow that has begun ends when a worker has undone what it did.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
         database, cancelling = self._room.database, self._cancelling(by, why)
@@ -164,6 +169,27 @@ class Job(Generic[R_co]):
             return cancelled
 
         return cancelling
+
+    def signal(self, name: str, payload: object = None, *, key: str | None = None) -> bool:
+        """Send the job, a workflow, a signal. True: it is stored. False: one with this `key` was sent before.
+
+        SignalRefused when it has ended or is being cancelled. It joins the transaction of the connection that it is
+        `within`, like an enqueue.
+        """
+        database, converse = self._room.database, sending(self.id, name, payload, key)
+        lent = database.within.choose(None)
+        if lent is None:
+            refuse_in_loop("job.signal", "await job.asignal(…)")
+        return database.converse(converse, connection=lent, atomic=False)
+
+    async def asignal(self, name: str, payload: object = None, *, key: str | None = None) -> bool:
+        """Send the job, a workflow, a signal. True: it is stored. False: one with this `key` was sent before.
+
+        SignalRefused when it has ended or is being cancelled. It joins the transaction of the connection that it is
+        `within`, like an enqueue.
+        """
+        database, converse = self._room.database, sending(self.id, name, payload, key)
+        return await database.aconverse(converse, connection=database.within.choose(None), atomic=False)
 
     # What a wait comes to
 

@@ -21,6 +21,7 @@ from rowlock.db.roles import script as role_script
 from rowlock.db.session import Server, aconverse, arun, connect, converse, run
 from rowlock.db.setting import Found
 from rowlock.db.trouble import Trouble, broken, trouble
+from rowlock.db.within import Within
 from rowlock.errors import RowlockError, SchemaMissing
 from rowlock.store.query import Conversation
 from rowlock.store.schema import Migration
@@ -43,7 +44,9 @@ class Database:
         pooler: bool | None = None,
         listen_url: str | None = None,
         deadline: timedelta | None = None,
+        connection: Callable[[], object | None] | None = None,
     ) -> None:
+        self.within = Within(connection)
         # What was said is checked now; the environment is read when it is first needed.
         self._pooler = None if pooler is None else POOLER.chosen(pooler)
         self._listen_url = None if listen_url is None else LISTEN_URL.chosen(listen_url)

@@ -63,12 +63,17 @@ def kind_name(connection: object) -> str:
 
 def is_async() -> WrongConnection:
     """It needs an await."""
-    return WrongConnection("enqueue got an async connection; use `await task.using(connection=…).aenqueue(…)`")
+    return WrongConnection(
+        "enqueue, or signal, got an async connection; use `await task.using(connection=…).aenqueue(…)`, or "
+        "`await app.asignal(…)`"
+    )
 
 
 def is_sync() -> WrongConnection:
     """It would block the event loop."""
-    return WrongConnection("aenqueue got a sync connection; use `task.using(connection=…).enqueue(…)`")
+    return WrongConnection(
+        "aenqueue, or asignal, got a sync connection; use `task.using(connection=…).enqueue(…)`, or `app.signal(…)`"
+    )
 
 
 def needs_async_with() -> WrongConnection:
