@@ -97,7 +97,8 @@ class Jobs:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
         These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
-        is held by another one now is passed over.
+        is held by another one now is passed over. A workflow goes on from the step that has failed; if something was
+        undone, or it had succeeded, it starts from the beginning.
         """
         work = _work("retry", filter, by, why, on_ended=verbs.retry)
         return self._do(work, before, track)
@@ -114,7 +115,8 @@ class Jobs:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
         These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
-        is held by another one now is passed over.
+        is held by another one now is passed over. A workflow goes on from the step that has failed; if something was
+        undone, or it had succeeded, it starts from the beginning.
         """
         work = _work("retry", filter, by, why, on_ended=verbs.retry)
         return await self._ado(work, before, track)
@@ -131,6 +133,7 @@ class Jobs:
         """Cancel jobs that have not ended: ready and waiting ones end at once, running ones when their attempts do.
 
         None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
+        Workflows that have begun, and children, end when a worker has undone what they did.
         """
         work = _work("cancel", filter, by, why, on_live=self._cancel(filter))
         return self._do(work, before, track)
@@ -147,6 +150,7 @@ class Jobs:
         """Cancel jobs that have not ended: ready and waiting ones end at once, running ones when their attempts do.
 
         None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
+        Workflows that have begun, and children, end when a worker has undone what they did.
         """
         work = _work("cancel", filter, by, why, on_live=self._cancel(filter))
         return await self._ado(work, before, track)
@@ -160,7 +164,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """Remove jobs, live or ended, and leave only the events; running ones are passed over."""
+        """Remove jobs, live or ended, and leave only the events; running ones are passed over.
+
+        So are workflows that have begun, and children: cancel them first.
+        """
         work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
         return self._do(work, before, track)
 
@@ -173,7 +180,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """Remove jobs, live or ended, and leave only the events; running ones are passed over."""
+        """Remove jobs, live or ended, and leave only the events; running ones are passed over.
+
+        So are workflows that have begun, and children: cancel them first.
+        """
         work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
         return await self._ado(work, before, track)
 
@@ -246,7 +256,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4."""
+        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4.
+
+        A workflow that sleeps goes on sleeping: it is passed over.
+        """
         work = _work("run_next", filter, by, why, on_live=verbs.run_next)
         return self._do(work, before, track)
 
@@ -259,7 +272,10 @@ class Jobs:
         before: UUID | str | None = None,
         track: Track | None = None,
     ) -> Done:
-        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4."""
+        """Let ready jobs, delayed ones too, run before all others of their queues: due now, and of priority 4.
+
+        A workflow that sleeps goes on sleeping: it is passed over.
+        """
         work = _work("run_next", filter, by, why, on_live=verbs.run_next)
         return await self._ado(work, before, track)
 

@@ -75,9 +75,9 @@ def made(url: str, count: int) -> World:
         )
         return World(
             Engine(url),
-            [Found._make(row) for row in db.execute(live.encode(), ["ready", BATCH])],
-            [Found._make(row) for row in db.execute(live.encode(), ["waiting", BATCH])],
-            [Found._make(row) for row in db.execute(trouble.encode())],
+            [Found(*row) for row in db.execute(live.encode(), ["ready", BATCH])],
+            [Found(*row) for row in db.execute(live.encode(), ["waiting", BATCH])],
+            [Found(*row) for row in db.execute(trouble.encode())],
         )
 
 

@@ -43,6 +43,7 @@ class JobRecord:
     that were ever started. `started_at` and `worker` are those of the last one. `errors` are the last ten. `cancel_at`
     is when somebody asked to cancel it, while its attempt has not ended yet. For a role that may not read them,
     such as rowlock_viewer, `args` and `result` are None and `errors` are none; whoever may finds a dict in `args`.
+    A workflow has a `version`, and a `workflow_state` that it says of itself; a child has a `parent`.
     """
 
     id: UUID
@@ -69,11 +70,19 @@ class JobRecord:
     result: Any
     errors: tuple[JobError, ...]
     progress: Progress | None
+    version: int | None
+    parent: UUID | None
+    workflow_state: Any
 
     @property
     def ended(self) -> bool:
         """Whether it is in history, for good unless an operator retries it."""
         return self.ended_at is not None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is a live workflow that was claimed, or a live child: then only a worker can end it."""
+        return not self.ended and (self.parent is not None or (self.version is not None and self.claims > 0))
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JobRecord:
@@ -81,9 +90,9 @@ class JobRecord:
         stored = dict(zip(COLUMNS, row, strict=True))
         return cls(
             **stored
-            | {name: _uuid(stored[name]) for name in ("id", "worker")}
+            | {name: read_uuid(stored[name]) for name in ("id", "worker", "parent")}
             | {name: read_moment(stored[name]) for name in _MOMENTS}
-            | {name: read_json(stored[name]) for name in ("args", "result")}
+            | {name: read_json(stored[name]) for name in ("args", "result", "workflow_state")}
             | {
                 "tags": tuple(stored["tags"] or ()),
                 "errors": tuple(map(_error, read_json(stored["errors"]) or ())),
@@ -93,7 +102,7 @@ class JobRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: ids and times are strings."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
@@ -107,7 +116,7 @@ def _error(stored: dict[str, Any]) -> JobError:
         message=stored["message"],
         traceback=stored.get("traceback", ""),
         attempt=stored["attempt"],
-        worker=_uuid(stored["worker"]),
+        worker=read_uuid(stored["worker"]),
         started_at=read_moment(stored["started_at"]),
         ended_at=read_moment(stored["ended_at"]),
     )
@@ -117,7 +126,8 @@ def _progress(stored: dict[str, Any] | None) -> Progress | None:
     return None if stored is None else Progress(stored["share"], stored["note"], known_moment(stored["at"]))
 
 
-def _uuid(text: str | None) -> UUID | None:
+def read_uuid(text: str | None) -> UUID | None:
+    """An id, if there is one."""
     return None if text is None else UUID(text)
 
 
@@ -142,15 +152,16 @@ def read_json(text: str | None) -> Any:  # noqa: ANN401  whatever is stored
         return text
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """A value as JSON knows it: ids and times are strings."""
     match value:
         case UUID():
             return str(value)
         case datetime():
             return value.isoformat()
         case JobError() | Progress():
-            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         case tuple():
-            return [_plain(one) for one in value]
+            return [plain(one) for one in value]
         case _:
             return value

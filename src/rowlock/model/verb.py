@@ -20,12 +20,14 @@ ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
 class Verb:
     """A verb: the states it `changes`, and those it `looks` at when the filter names none.
 
-    What it looks at and does not change is passed over, and counted.
+    What it looks at and does not change is passed over, and counted: also live workflows that have begun, and children,
+    if it `spares` them.
     """
 
     name: VerbName
     changes: frozenset[State]
     looks: frozenset[State]
+    spares: bool = False
 
     def states(self, asked: Filter) -> frozenset[State]:
         """The states to look at for this filter; InvalidOption if it names none that the verb can change."""
@@ -48,7 +50,7 @@ _ADVICE: Final = {
 VERBS: Final[dict[VerbName, Verb]] = {
     "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"})),
     "cancel": Verb("cancel", changes=LIVE, looks=LIVE),
-    "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES)),
+    "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES), spares=True),
     "move": Verb("move", changes=LIVE - {"running"}, looks=LIVE),
     "reprioritise": Verb("reprioritise", changes=LIVE - {"running"}, looks=LIVE),
     "run_next": Verb("run_next", changes=frozenset({"ready"}), looks=LIVE),

@@ -15,7 +15,7 @@ from uuid import UUID
 from rowlock.model.answer import Page, Preview
 from rowlock.model.filter import STATES, Filter
 from rowlock.model.ids import NIL, TOP
-from rowlock.model.record import JobRecord, State
+from rowlock.model.record import COLUMNS, JobRecord, State
 from rowlock.model.verb import ENDED, LIVE, Verb
 from rowlock.store.intervals import instant
 from rowlock.store.query import Conversation, Query, Row, plain_array
@@ -25,17 +25,23 @@ WINDOW = 2_000
 # Ids are made by enqueuers' clocks, created_at by the database's: so far they may differ.
 _SKEW = timedelta(days=1)
 _SAMPLES = 5
+# Where these stand in a row of a look, after what says how far it went.
+_CLAIMS, _VERSION, _PARENT = (4 + COLUMNS.index(name) for name in ("claims", "version", "parent"))
 _MOST_COUNTED = 10_000
 
 
 class Found(NamedTuple):
-    """A job that matches; its record, if it was wanted whole; the day on which it expires, if it has ended."""
+    """A job that matches; its record, if it was wanted whole; the day on which it expires, if it has ended.
+
+    `begun` is as in a record.
+    """
 
     id: str
     task: str
     state: State
     expires_on: date | None
     record: JobRecord | None
+    begun: bool = False
 
 
 class Window(NamedTuple):
@@ -85,7 +91,8 @@ def page(asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None 
 def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
     """What a verb would do."""
     states = verb.states(asked)
-    samples = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES)
+    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES)
+    samples = [record for record in newest if not (verb.spares and record.begun)]
     found: list[Found] = []
     before: UUID | None = None
     while len(found) <= _MOST_COUNTED:
@@ -95,7 +102,7 @@ def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
         if before is None:
             break
     counted = found[:_MOST_COUNTED]
-    changes = [row for row in counted if row.state in verb.changes]
+    changes = [row for row in counted if row.state in verb.changes and not (verb.spares and row.begun)]
     return Preview(
         verb=verb.name,
         count=len(changes),
@@ -264,7 +271,8 @@ def _error(asked: Filter) -> str | None:
 
 def _seen(row: Row) -> Seen:
     looked, edge, newest, expires_on, job_id, task, _queue, state, *_ = row
-    found = None if job_id is None else Found(job_id, task, state, expires_on, None)
+    begun = state in LIVE and (row[_PARENT] is not None or (row[_VERSION] is not None and row[_CLAIMS] > 0))
+    found = None if job_id is None else Found(job_id, task, state, expires_on, None, begun)
     return Seen(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
 
 

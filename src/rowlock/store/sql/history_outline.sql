@@ -38,7 +38,8 @@ found as materialized (
         ended.id, ended.task, ended.queue, ended.state, ended.priority, ended.failures, ended.crashes, ended.claims,
         ended.attempts, ended.run_at, ended.created_at, ended.started_at, ended.ended_at, null::timestamptz as expires_at,
         null::timestamptz as cancel_at, ended.worker, ended.key, ended.tags, null::text as waits_for, ended.reason,
-        null::text as args, null::text as result, null::text as errors, ended.progress::text
+        null::text as args, null::text as result, null::text as errors, ended.progress::text, ended.version, ended.parent,
+        null::text as workflow_state
     from seen
     join rowlock.history as ended on ended.id = seen.id and ended.expires_on = seen.expires_on
     where ended.state = any(:states::text[])

@@ -1,9 +1,13 @@
 -- Remove ready and waiting jobs; their keys are free, and only their events remain.
--- Decides by the rows it locks: a job that a worker has claimed meanwhile is left to it.
+-- Decides by the rows it locks: a job that a worker has claimed meanwhile is left to it. So are workflows to which something
+-- has happened, for what they did is to be undone, and children, for their parents are to be told: cancel them first.
 with mine as materialized (
     select job.id, job.task, job.queue, job.state, job.key
     from rowlock.jobs as job
-    where job.id = any(:ids::uuid[]) and job.state = any('{ready,waiting}'::text[])
+    where job.id = any(:ids::uuid[])
+        and job.state = any('{ready,waiting}'::text[])
+        and job.parent is null
+        and (job.version is null or (job.claims = 0 and job.wakes = 0))
     order by job.id
     for update skip locked
 ),

@@ -6,7 +6,7 @@ with mine as materialized (
     where state = 'running'
         and worker = :worker::uuid
         and token = any(array(select unnest(:tokens::uuid[])))
-        and cancel_at is null
+        and (cancel_at is null or version is not null or parent is not null)
     order by id
     for update skip locked
 ),

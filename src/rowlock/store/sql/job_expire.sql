@@ -1,10 +1,15 @@
 -- End up to :limit jobs that are not worth starting any more: they are cancelled as expired, and their keys are free.
 -- Also where nobody claims: in a paused queue, without a worker, waiting for code. Those that run are left alone, by what the
 -- row says once it is locked; what somebody else has locked is being claimed or ended.
+-- A workflow that has begun, or has been sent a signal, and any child are left to the worker that claims them; the index holds
+-- none of those that have begun, so that no look walks over them.
 with mine as materialized (
-    select job.*
+    select job.*, rowlock.now() + coalesce(
+        (select asked.keep_cancelled from rowlock.queues as asked where asked.name = job.queue), :keep::interval
+    ) as until
     from rowlock.jobs as job
     where job.expires_at <= rowlock.now() and job.state <> 'running'
+        and job.parent is null and (job.version is null or job.claims = 0) and (job.version is null or job.wakes = 0)
     order by job.expires_at
     limit :limit::integer
     for update skip locked
@@ -14,22 +19,22 @@ gone as (
 ),
 freed as (
     delete from rowlock.keys
-    where key = any(array(select key from mine where key is not null)) and job = any(array(select id from mine))
+    where key = any(array(select key from mine where key is not null and version is null))
+        and job = any(array(select id from mine))
+),
+withheld as (
+    update rowlock.keys set until = (select mine.until from mine where mine.id = keys.job)
+    where key = any(array(select key from mine where key is not null and version is not null))
+        and job = any(array(select id from mine))
 ),
 kept as (
     insert into rowlock.history (
         id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, key, tags, reason, errors, progress
+        expires_on, worker, args, key, tags, reason, errors, progress, version
     )
     select
         id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
-        rowlock.now(),
-        (
-            (rowlock.now() + coalesce(
-                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :keep::interval
-            )) at time zone 'UTC'
-        )::date,
-        worker, args, key, tags, 'expired', errors, progress
+        rowlock.now(), (until at time zone 'UTC')::date, worker, args, key, tags, 'expired', errors, progress, version
     from mine
 )
 select

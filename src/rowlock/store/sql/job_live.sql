@@ -3,6 +3,6 @@
 select
     id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
     null::timestamptz as ended_at, expires_at, cancel_at, worker, key, tags, waits_for, reason, args::text, null as result,
-    array_to_json(errors)::text as errors, progress::text
+    array_to_json(errors)::text as errors, progress::text, version, parent, workflow_state::text
 from rowlock.jobs
 order by id;

@@ -21,7 +21,8 @@ found as materialized (
         job.id, job.task, job.queue, job.state, job.priority, job.failures, job.crashes, job.claims, job.attempts,
         job.run_at, job.created_at, job.started_at, null::timestamptz as ended_at, job.expires_at, job.cancel_at,
         job.worker, job.key, job.tags, job.waits_for, job.reason,
-        null::text as args, null::text as result, null::text as errors, job.progress::text
+        null::text as args, null::text as result, null::text as errors, job.progress::text, job.version, job.parent,
+        null::text as workflow_state
     from seen
     join rowlock.jobs as job on job.id = seen.id
     where job.state = any(:states::text[])

@@ -2,7 +2,9 @@
 -- As job_cancel does it; but a worker says this, who may not act as an operator: it has a kind of event of its own, and it is
 -- only for what that schedule has made. Such jobs have no keys.
 with mine as materialized (
-    select job.*
+    select
+        job.*,
+        job.parent is not null or (job.version is not null and (job.claims > 0 or job.wakes > 0)) as bound
     from rowlock.jobs as job
     where job.id = any(:ids::uuid[])
         and job.id = any(array(select unnest(jobs) from rowlock.schedules where name = :schedule))
@@ -13,13 +15,19 @@ with mine as materialized (
 marked as (
     update rowlock.jobs set cancel_at = rowlock.now() where id = any(array(select id from mine where state = 'running'))
 ),
+called as (
+    update rowlock.jobs
+    set cancel_at = rowlock.now(), state = 'ready', waits_for = null, reason = null, wakes_at = null,
+        run_at = case state when 'ready' then least(run_at, rowlock.now()) else rowlock.now() end
+    where id = any(array(select id from mine where state <> 'running' and bound))
+),
 gone as (
-    delete from rowlock.jobs where id = any(array(select id from mine where state <> 'running'))
+    delete from rowlock.jobs where id = any(array(select id from mine where state <> 'running' and not bound))
 ),
 kept as (
     insert into rowlock.history (
         id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, tags, reason, errors, progress
+        expires_on, worker, args, tags, reason, errors, progress, version
     )
     select
         id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
@@ -29,9 +37,9 @@ kept as (
                 (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :keep::interval
             )) at time zone 'UTC'
         )::date,
-        worker, args, tags, 'asked', errors, progress
+        worker, args, tags, 'asked', errors, progress, version
     from mine
-    where state <> 'running'
+    where state <> 'running' and not bound
 ),
 logged as (
     insert into rowlock.events (kind, job, actor, details)
@@ -48,8 +56,13 @@ select
     (
         select count(pg_notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
-        where waiter.job = any(array(select id from mine where state <> 'running'))
+        where waiter.job = any(array(select id from mine where state <> 'running' and not bound))
     ) as told,
+    (
+        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        from rowlock.parked
+        where parked.queue = any(array(select called.queue from mine as called where state <> 'running' and bound))
+    ) as woken,
     (
         select count(pg_notify('rowlock:' || asked.worker, 'cancel'))
         from (select distinct worker from mine where state = 'running') as asked

@@ -1,5 +1,6 @@
 -- Take jobs back from workers without a fresh lease: ready again, failed as poison after :crashes crashes, or cancelled if
--- somebody had asked for that while they ran.
+-- somebody had asked for that while they ran. Workflows and children are always ready again: their row says how many crashes
+-- there were and whether to cancel, and the worker that claims them ends them, which takes more than this statement knows.
 -- Each is looked up by its id and the token of the attempt that was orphaned, and decided by the rows locked here: the job's,
 -- and its worker's. A worker's row that is locked is being renewed, and is left alone; one that is taken for dead is marked so
 -- that a renewal which waits for this statement finds its lease over. The row may be gone altogether: nobody can renew it.
@@ -30,6 +31,7 @@ named as materialized (
         orphans.*,
         coalesce((select name from dead where dead.id = orphans.worker), 'unknown') as owner,
         case
+            when orphans.version is not null or orphans.parent is not null then 'ready'
             when orphans.cancel_at is not null then 'cancelled'
             when orphans.crashes + 1 >= :crashes::integer then 'failed'
             else 'ready'
@@ -38,7 +40,8 @@ named as materialized (
             orphans.errors,
             json_build_object('type', 'WorkerLost', 'message', 'its worker stopped renewing its lease')::text,
             orphans.claims, orphans.worker, orphans.started_at
-        ) as told
+        ) as told,
+        orphans.cancel_at is null and orphans.crashes + 1 >= :crashes::integer as poison
     from orphans
 ),
 marked as (
@@ -87,7 +90,7 @@ kept as (
 logged as (
     insert into rowlock.events (kind, job, actor, details)
     select
-        case becomes when 'failed' then 'poisoned' else 'rescued' end, id, :actor,
+        case when poison then 'poisoned' else 'rescued' end, id, :actor,
         json_build_object(
             'task', task, 'queue', queue, 'worker', worker, 'owner', owner, 'crashes', crashes + 1, 'becomes', becomes
         )

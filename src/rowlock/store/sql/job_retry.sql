@@ -2,6 +2,8 @@
 -- Decides by the rows it locks. A key is taken again, or is still its job's for a period, which is over with that; a job whose
 -- key another one holds stays where it is. Keys are taken in the order in which enqueue takes them, so that the two cannot
 -- deadlock; of two jobs with one key the newer gets it.
+-- A workflow goes on from the step that has failed (rowlock.resumed), with the signals that it was sent; whoever claims it sees
+-- by its wakes that there is something to load. Nobody's child any more: its parent was told how it had ended.
 -- Only the partitions between two days are opened.
 with mine as materialized (
     select ended.*
@@ -25,14 +27,33 @@ taken as (
 ),
 back as (
     insert into rowlock.jobs (
-        id, queue, task, priority, claims, attempts, run_at, created_at, started_at, worker, args, key, tags, errors
+        id, queue, task, priority, claims, attempts, run_at, created_at, started_at, worker, args, key, tags, errors,
+        version, wakes, workflow_state
     )
     select
-        id, queue, task, priority, claims, attempts, rowlock.now(), created_at, started_at, worker, args, key, tags, errors
+        id, queue, task, priority, claims, attempts, rowlock.now(), created_at, started_at, worker, args, key, tags, errors,
+        version, (version is not null)::integer, workflow_state
     from mine
     where key is null or id = any(array(select job from taken)) or id = any(array(select job from kept))
     on conflict (id) do nothing
     returning id, queue
+),
+remembered as (
+    insert into rowlock.steps
+    select step.*
+    from mine
+    cross join lateral rowlock.resumed(mine.id, mine.steps, mine.state in ('succeeded', 'skipped')) as step
+    where mine.id = any(array(select id from back)) and mine.version is not null
+),
+sent as (
+    insert into rowlock.signals (id, job, number, name, payload, key, sent_at, taken_at)
+    select stored.id, mine.id, stored.number, stored.name, one -> 'payload', stored.key, stored.sent_at, stored.taken_at
+    from mine
+    cross join lateral json_array_elements(mine.steps -> 'signals') as one
+    cross join lateral json_to_record(one) as stored (
+        id uuid, number integer, name text, key text, sent_at timestamptz, taken_at timestamptz
+    )
+    where mine.id = any(array(select id from back)) and mine.version is not null
 ),
 gone as (
     delete from rowlock.history

@@ -51,7 +51,8 @@ select
     case when :whole::boolean then found.args::text end as args,
     null::text as result,
     case when :whole::boolean then array_to_json(found.errors)::text end as errors,
-    found.progress::text
+    found.progress::text, found.version, found.parent,
+    case when :whole::boolean then found.workflow_state::text end as workflow_state
 from (
     select
         (select count(*) from seen) as looked,

@@ -4,7 +4,7 @@ with live as materialized (
     select
         id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
         null::timestamptz as ended_at, expires_at, cancel_at, worker, key, tags, waits_for, reason, args::text,
-        null::text as result, array_to_json(errors)::text as errors, progress::text
+        null::text as result, array_to_json(errors)::text as errors, progress::text, version, parent, workflow_state::text
     from rowlock.jobs
     where id = :id::uuid
 ),
@@ -12,7 +12,8 @@ past as (
     select
         id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
         ended_at, null::timestamptz as expires_at, null::timestamptz as cancel_at, worker, key, tags, null as waits_for,
-        reason, args::text, result::text, array_to_json(errors)::text as errors, progress::text
+        reason, args::text, result::text, array_to_json(errors)::text as errors, progress::text, version, parent,
+        workflow_state::text
     from rowlock.history
     where id = :id::uuid and not exists (select from live)
 )

@@ -9,12 +9,12 @@ granted as (
     union all
     select 'table', relname::text, '', relowner, coalesce(relacl, acldefault('r', relowner))
     from pg_class
-    where relnamespace = (select oid from home) and relkind in ('r', 'p')
+    where relnamespace = (select oid from home) and relkind in ('r', 'p', 'v')
     union all
     select 'table', relname::text, attname::text, relowner, attacl
     from pg_class
     join pg_attribute on attrelid = pg_class.oid
-    where relnamespace = (select oid from home) and relkind in ('r', 'p') and attacl is not null and not attisdropped
+    where relnamespace = (select oid from home) and relkind in ('r', 'p', 'v') and attacl is not null and not attisdropped
     union all
     select 'function', proname::text, '', proowner, coalesce(proacl, acldefault('f', proowner))
     from pg_proc

@@ -1,0 +1,67 @@
+"""`rowlock workflows fork`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+import click
+
+from rowlock.cli.calls import arguments_of
+from rowlock.cli.filters import named_values, usage
+from rowlock.cli.load import importing
+from rowlock.cli.opened import opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
+
+
+@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
+@click.argument("job_id", metavar="ID", type=click.UUID)
+@click.option(
+    "--from-step", required=True, metavar="KEY", help="The step to run anew, with all after it; show names them."
+)
+@click.option("--args", "whole", metavar="JSON", help='Other arguments, as one JSON object: \'{"card": "new"}\'.')
+@click.option(
+    "--arg",
+    "named",
+    multiple=True,
+    callback=named_values,
+    metavar="NAME=JSON",
+    help="Another argument; a bare word is a string. May be repeated.",
+)
+@click.option("--version", type=int, metavar="N", help="Another version of its code.")
+@click.option("--why", metavar="TEXT", help="A reason, for the events.")
+@click.option("--by", metavar="NAME", help="Who does it, for the events; else USER@HOST.")
+@json_option
+@app_options(required=False)
+@debug_option
+def fork(
+    choice: Choice,
+    *,
+    job_id: UUID,
+    from_step: str,
+    whole: str | None,
+    named: Mapping[str, object],
+    version: int | None,
+    why: str | None,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """Go on from a step of a workflow in a new job, and print its id.
+
+    The new job remembers what was done before that step, by whichever code and with whichever arguments. The workflow
+    itself is left as it is. Arguments that are not given stay as they were; with --app they must fit its code.
+    """
+    arguments = arguments_of(whole, named)
+    with opened(choice) as app:
+        if choice.app is not None:
+            with importing(choice.app):
+                app.load()
+        with usage():
+            job = app.workflows.fork(
+                job_id, from_step=from_step, args=arguments or None, version=version, by=by, why=why
+            )
+    if as_json:
+        print_json({"id": str(job.id), "task": job.task, "queue": job.queue, "from": str(job_id), "step": from_step})
+    else:
+        click.echo(job.id)

@@ -1,0 +1,106 @@
+"""`rowlock workflows list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+import click
+
+from rowlock.cli import words
+from rowlock.cli.filters import usage
+from rowlock.cli.opened import database_time, opened
+from rowlock.cli.options import Choice, app_options, debug_option
+from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.paging import next_page
+from rowlock.model.names import versioned
+from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
+from rowlock.workflow_desk import STATUSES
+
+
+@click.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@click.option("--workflow", metavar="NAME", help="Only this workflow.")
+@click.option("--version", type=int, metavar="N", help="Only this version of its code.")
+@click.option("--status", multiple=True, type=click.Choice(STATUSES), help="Only these; may be repeated.")
+@click.option("--queue", metavar="NAME", help="Only this queue.")
+@click.option("--key", metavar="KEY", help="Only the one with this key.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Workflows a page."
+)
+@click.option("--before", type=click.UUID, metavar="ID", help="The page after the one that named this id.")
+@json_option
+@app_options(required=False)
+@debug_option
+def list_workflows(
+    choice: Choice,
+    *,
+    workflow: str | None,
+    version: int | None,
+    status: tuple[WorkflowStatus, ...],
+    queue: str | None,
+    key: str | None,
+    limit: int,
+    before: UUID | None,
+    as_json: bool,
+) -> None:
+    """List workflows, live and ended ones, newest first: where each of them stands and what it waits for."""
+    with opened(choice) as app:
+        with usage():
+            page = app.workflows.list(
+                workflow=workflow,
+                version=version,
+                status=status or None,
+                queue=queue,
+                key=key,
+                limit=limit,
+                before=before,
+            )
+        now = database_time(app)
+    if as_json:
+        print_json({"workflows": [record.to_dict() for record in page.records], "next": page.next and str(page.next)})
+        return
+    if page.records:
+        _show(page.records, now)
+    else:
+        click.echo("no workflow matches", err=True)
+    next_page(page.next)
+
+
+def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
+    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+
+    columns = [
+        Column("id", least=36),
+        Column("status", least=9),
+        Column("workflow", least=14),
+        Column("step", least=10, rank=1),
+        Column("note", least=12, rank=2),
+        Column("key", least=8, rank=3),
+        Column("created", least=10, rank=4),
+        Column("queue", least=7, rank=5),
+    ]
+    show(columns, (_row(record, now) for record in records))
+
+
+def _row(record: WorkflowRecord, now: datetime) -> tuple[object, ...]:
+    return (
+        record.id,
+        record.status,
+        versioned(record.workflow, record.version),
+        record.current_step,
+        _note(record, now),
+        record.key,
+        words.age(record.created_at, now),
+        record.queue,
+    )
+
+
+def _note(record: WorkflowRecord, now: datetime) -> str:
+    said = [
+        "cancelling" if record.cancelling else "",
+        f"for {record.waits_for}" if record.waits_for else "",
+        record.reason or "",
+        f"ended {words.age(record.ended_at, now)}" if record.ended_at else "",
+    ]
+    return "; ".join(part for part in said if part)

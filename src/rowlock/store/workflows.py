@@ -1,0 +1,185 @@
+"""Statements about workflows as operators look at them and fork them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from rowlock.errors import InvalidOption, NotAWorkflow
+from rowlock.model.ids import TOP
+from rowlock.model.record import JobRecord
+from rowlock.model.timeline import (
+    Timeline,
+    TimelineChild,
+    TimelineSignal,
+    TimelineStep,
+    WorkflowPage,
+    WorkflowRecord,
+    WorkflowStatus,
+)
+from rowlock.store import outline
+from rowlock.store.query import Conversation, Query, Row, plain_array
+from rowlock.store.scan import WINDOW
+
+T = TypeVar("T")
+
+# So many keys of steps are named to somebody who has named another.
+_KEYS_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which workflows: those to which everything that is given applies."""
+
+    workflow: str | None = None
+    version: int | None = None
+    statuses: tuple[WorkflowStatus, ...] | None = None
+    queue: str | None = None
+    key: str | None = None
+
+
+class Seen(NamedTuple):
+    """A row of a look: how many workflows it looked at, the last id, and one that matches or none."""
+
+    looked: int
+    edge: str | None
+    found: WorkflowRecord | None
+
+
+class Forked(NamedTuple):
+    """The workflow and the queue of a fork."""
+
+    task: str
+    version: int
+    queue: str
+
+
+def page(wanted: Wanted, *, limit: int, before: UUID | None) -> Conversation[WorkflowPage]:
+    """A page of workflows; one more is looked for, to know whether there is a next page."""
+    records: list[WorkflowRecord] = []
+    start = TOP if before is None else str(before)
+    while True:
+        rows: list[Seen] = yield look(wanted, before=start, limit=limit + 1 - len(records))
+        records += [row.found for row in rows if row.found is not None]
+        edge = rows[0].edge
+        if len(records) > limit:
+            return WorkflowPage(tuple(records[:limit]), records[limit - 1].id)
+        if edge is None or rows[0].looked < WINDOW:
+            return WorkflowPage(tuple(records), None)
+        start = edge
+
+
+def look(wanted: Wanted, *, before: str, limit: int) -> Query[Seen]:
+    """Look at live and ended workflows, as far as a window goes."""
+    return Query(
+        "workflow_list",
+        {
+            "workflow": wanted.workflow,
+            "version": None if wanted.version is None else str(wanted.version),
+            "statuses": None if wanted.statuses is None else plain_array(wanted.statuses),
+            "queue": wanted.queue,
+            "key": wanted.key,
+            "before": before,
+            "window": str(WINDOW),
+            "limit": str(limit),
+        },
+        _seen,
+    )
+
+
+def _seen(row: Row) -> Seen:
+    looked, edge, job_id, *_ = row
+    return Seen(looked, edge, None if job_id is None else WorkflowRecord.read(row[2:]))
+
+
+def show(job_id: UUID, verb: str) -> Conversation[Timeline | None]:
+    """A workflow as it is now, as far as this role may read it, for `verb`; None if there is no such job."""
+    jobs: list[JobRecord] = yield from outline.show(job_id)
+    if not jobs:
+        return None
+    [job] = jobs
+    check_workflow(job, verb)
+    return Timeline.of(
+        job,
+        (yield from _readable(steps(job_id), steps_outline(job_id))),
+        (yield from _readable(signals(job_id), signals_outline(job_id))),
+        (yield children(job_id)),
+    )
+
+
+def check_workflow(job: JobRecord, verb: str) -> None:
+    """NotAWorkflow for a job of a plain task, which `verb` is not for."""
+    if job.version is None:
+        raise NotAWorkflow(
+            job.id,
+            f"job {job.id} is of {job.task!r}, a plain task: {verb} is for workflows; look at it with app.get(…)",
+        )
+
+
+def _readable(whole: Query[T], part: Query[T]) -> Conversation[list[T]]:
+    """All of it, else what this role may read."""
+    try:
+        return (yield whole)
+    except Exception as error:
+        if not outline.is_refusal(error):
+            raise
+    return (yield part)
+
+
+def steps(job_id: UUID) -> Query[TimelineStep]:
+    """What a workflow remembers."""
+    return Query("step_list", {"id": str(job_id)}, TimelineStep.read)
+
+
+def steps_outline(job_id: UUID) -> Query[TimelineStep]:
+    """The same without what its steps were given and what they made of it."""
+    return Query("step_outline", {"id": str(job_id)}, TimelineStep.read)
+
+
+def signals(job_id: UUID) -> Query[TimelineSignal]:
+    """The signals that nobody has taken."""
+    return Query("signal_list", {"id": str(job_id)}, TimelineSignal.read)
+
+
+def signals_outline(job_id: UUID) -> Query[TimelineSignal]:
+    """Those to a live workflow, without what they say."""
+    return Query("signal_outline", {"id": str(job_id)}, TimelineSignal.read)
+
+
+def children(job_id: UUID) -> Query[TimelineChild]:
+    """The children of a workflow that have not ended."""
+    return Query("child_list", {"id": str(job_id)}, TimelineChild.read)
+
+
+def fork(
+    job_id: UUID, *, new_id: str, step: str, args: str | None, version: int | None, actor: str, why: str | None
+) -> Query[Forked]:
+    """Make a job that goes on from a step of a workflow; answers what it is of, and its queue."""
+    return Query(
+        "workflow_fork",
+        {
+            "id": str(job_id),
+            "new_id": new_id,
+            "step": step,
+            "args": args,
+            "version": None if version is None else str(version),
+            "actor": actor,
+            "why": why,
+        },
+        lambda row: Forked(*row[:3]),
+    )
+
+
+def check_step(job_id: UUID, steps: Iterable[TimelineStep], key: str) -> None:
+    """InvalidOption if a workflow has no step of this key to fork from."""
+    keys = [step.key for step in steps if step.kind not in {"failure", "undo", "start"}]
+    if key in keys:
+        return
+    if not keys:
+        raise InvalidOption(f"workflow {job_id} has no steps to fork from; enqueue it anew")
+    named = ", ".join(map(repr, keys[:_KEYS_NAMED])) + (
+        f" and {len(keys) - _KEYS_NAMED} more" * (len(keys) > _KEYS_NAMED)
+    )
+    raise InvalidOption(f"from_step={key!r} is no step of workflow {job_id}; it has {named}")
