@@ -539,7 +539,6 @@ def test_it_must_run_alone(app: Rowlock, db: Db, engine: Engine) -> None:
     ("waits_for", "says"),
     [
         ("parents", "It waits for the jobs that it comes after: 2 of 3 have ended."),
-        ("signal", "It waits for a signal: 2 of 3 have ended."),
         ("limit", "It waits for a place within a limit: 2 of 3 have ended."),
     ],
 )

@@ -3,6 +3,8 @@
 from rowlock.app import Rowlock
 from rowlock.errors import (
     Cancel,
+    ChildCancelled,
+    ChildFailed,
     EmbeddedError,
     InvalidArguments,
     InvalidOption,
@@ -12,6 +14,7 @@ from rowlock.errors import (
     KeyTaken,
     LeaseLost,
     NoResult,
+    NotAWorkflow,
     NotConfigured,
     PayloadTooLarge,
     ResultTimeout,
@@ -20,9 +23,14 @@ from rowlock.errors import (
     ScheduleError,
     ScheduleNotFound,
     SchemaMissing,
+    SignalRefused,
+    SignalTimeout,
     Snooze,
+    StepFailed,
     TaskError,
     UnknownTask,
+    WorkflowChanged,
+    WorkflowError,
     WrongConnection,
 )
 from rowlock.jobs import Job
@@ -37,15 +45,22 @@ from rowlock.model.retry import Retry
 from rowlock.model.schedule import Schedule
 from rowlock.model.spec import Keep
 from rowlock.model.stats import Stats
-from rowlock.tasks import Call, Task, Tasks
+from rowlock.model.timeline import Timeline
+from rowlock.registry import Tasks
+from rowlock.tasks import Call, Task
 from rowlock.worker.attempt import CurrentJob, current_job
 from rowlock.worker.worker import Worker
+from rowlock.workflow.context import Context
+from rowlock.workflows import Workflow
 
 __all__ = [
     "Breaker",
     "Call",
     "Cancel",
     "Checkup",
+    "ChildCancelled",
+    "ChildFailed",
+    "Context",
     "CurrentJob",
     "EmbeddedError",
     "Explanation",
@@ -64,6 +79,7 @@ __all__ = [
     "KeyTaken",
     "LeaseLost",
     "NoResult",
+    "NotAWorkflow",
     "NotConfigured",
     "PayloadTooLarge",
     "ResultTimeout",
@@ -75,13 +91,20 @@ __all__ = [
     "ScheduleError",
     "ScheduleNotFound",
     "SchemaMissing",
+    "SignalRefused",
+    "SignalTimeout",
     "Snooze",
     "Stats",
+    "StepFailed",
     "Task",
     "TaskError",
     "Tasks",
+    "Timeline",
     "UnknownTask",
     "Worker",
+    "Workflow",
+    "WorkflowChanged",
+    "WorkflowError",
     "WrongConnection",
     "current_job",
 ]

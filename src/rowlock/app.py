@@ -26,6 +26,7 @@ from rowlock.model.checkup import Checkup
 from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.handler import Handler
+from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.payload import Result, encode_untyped
 from rowlock.model.record import JobRecord
@@ -33,18 +34,21 @@ from rowlock.model.spec import AS_DECLARED, Keep, TaskSpec
 from rowlock.model.stats import Stats
 from rowlock.operate import Jobs
 from rowlock.pauses import Pauses, pausing, resuming
+from rowlock.registry import Tasks
 from rowlock.schedules import Schedules
+from rowlock.signals import Signalling
 from rowlock.store.survey import survey
-from rowlock.tasks import Call, Task, Tasks
+from rowlock.tasks import Call, Task
 from rowlock.worker.around import Around, Async, Plain, check_maker
 from rowlock.worker.worker import Worker
+from rowlock.workflow_desk import Workflows
 
 P = ParamSpec("P")
 R = TypeVar("R")
 AroundFunction = TypeVar("AroundFunction", bound=Around)
 
 
-class Rowlock:
+class Rowlock(Signalling):
     """An app: its tasks and its database.
 
     The database is `url`, else $ROWLOCK_URL, else $DATABASE_URL; `embedded` is the folder of a private server instead.
@@ -81,16 +85,21 @@ class Rowlock:
         self.keep = keep or Keep()
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
+        self.workflow = self.tasks.workflow  # @app.workflow, or @app.workflow(version=2)
         self.database = Database(
-            lambda: find_address(url, embedded), schema, pooler=pooler, listen_url=listen_url, deadline=deadline
+            lambda: find_address(url, embedded),
+            schema,
+            pooler=pooler,
+            listen_url=listen_url,
+            deadline=deadline,
+            connection=connection,
         )
         self.waiting_room = WaitingRoom(self.database)
         self.jobs = Jobs(self.database, self.keep)
         self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
+        self.workflows = Workflows(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self._pauses = Pauses(self.database)
-        self._enqueuer = Enqueuer(
-            self.database, self.waiting_room, self.keep, connection=connection, handler_of=self._handler_of
-        )
+        self._enqueuer = Enqueuer(self.database, self.waiting_room, self.keep, handler_of=self._handler_of)
 
     # Declaring tasks
 
@@ -121,8 +130,8 @@ class Rowlock:
         return await self.aenqueue_call(self.call(name, args, kwargs))
 
     def call(self, name: str, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> Call[Any]:
-        """A call by the task's name."""
-        task = self.tasks.get(name)
+        """A call by the task's name; NAME@VERSION is one version of a workflow."""
+        task = self.tasks.get(*unversioned(name))
         if task is not None:
             return task.bind(*args, **(kwargs or {}))
         if args:
@@ -132,12 +141,13 @@ class Rowlock:
         return Call(self._stranger(name), encode_untyped(kwargs or {}), AS_DECLARED)
 
     def _stranger(self, name: str) -> Task[..., Any]:
-        """A task of which only the name is known."""
+        """A task, or NAME@VERSION a workflow, of which only the name is known."""
 
         def unknown(**_kwargs: object) -> None:
             raise UnknownTask(f"task {name!r} is not known in this process")
 
-        task: Task[..., Any] = Task(unknown, TaskSpec(name=name))
+        known, version = unversioned(name)
+        task: Task[..., Any] = Task(unknown, TaskSpec(name=known, version=version))
         task.handler = replace(task.handler, result=Result.untyped(f"the result of {name}"))
         task.app = self
         return task
@@ -161,9 +171,9 @@ class Rowlock:
     def within(self, connection: object | None) -> AbstractContextManager[None]:
         """Enqueue inside this connection's transaction: `with app.within(connection):`, in async code too.
 
-        It holds for every enqueue inside that names no connection of its own; None means Rowlock's own again.
+        It holds for every enqueue and signal inside that names no connection of its own; None means Rowlock's own again.
         """
-        return self._enqueuer.within(connection)
+        return self.database.within.lend(connection)
 
     # Looking up
 
@@ -184,13 +194,13 @@ class Rowlock:
             task=record.task,
             queue=record.queue,
             room=self.waiting_room,
-            handler=self._handler_of(record.task),
+            handler=self._handler_of(record.task, record.version),
             keep=self.keep,
         )
 
-    def _handler_of(self, name: str) -> Handler:
+    def _handler_of(self, name: str, version: int | None = None) -> Handler:
         # Whoever enqueues by SQL may name a task as no decorator could.
-        return (self.tasks.get(name) or self._stranger("unknown")).handler
+        return (self.tasks.get(name, version) or self._stranger("unknown")).handler
 
     def explain(self, job_id: UUID | str) -> Explanation:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""

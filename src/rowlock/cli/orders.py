@@ -30,6 +30,11 @@ _DID: Mapping[VerbName, str] = {
     "reprioritise": "reprioritised",
     "run_next": "put first:",
 }
+# Which jobs a verb passes over, where that may surprise.
+_SPARED: Mapping[VerbName, str] = {
+    "delete": "running jobs, workflows that have begun and children of workflows are not deleted; cancel them first",
+    "run_next": "jobs that run or wait, and workflows that sleep, cannot be put first",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,8 @@ def carry_out(order: Order, verb: VerbName, act: Act) -> None:
         done = _done(app, order, verb, asked, act, expected=expected)
     if order.as_json:
         print_json(done.to_dict())
+    if done.passed_over and verb in _SPARED:
+        click.echo(_SPARED[verb], err=True)
     if not done.changed:
         nothing_matched(f"no job was changed{_passed_over(done)}")
     if not order.as_json:

@@ -26,6 +26,7 @@ from rowlock.cli.stats import stats
 from rowlock.cli.tasks import tasks
 from rowlock.cli.worker import worker
 from rowlock.cli.workers import workers
+from rowlock.cli.workflows import workflows
 from rowlock.errors import JobNotFound, NotConfigured, RowlockError, ScheduleNotFound
 
 
@@ -67,7 +68,7 @@ def program() -> None:
 
 for command in (
     *(bench, completion, config, demo, doctor, explain, jobs, migrate),
-    *(queues, schedules, stats, tasks, worker, workers),
+    *(queues, schedules, stats, tasks, worker, workers, workflows),
 ):
     program.add_command(command)
 

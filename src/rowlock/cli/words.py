@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from rowlock.model.words import age, count, instant, span
 
-__all__ = ["age", "count", "instant", "line", "lines", "size", "span"]
+__all__ = ["age", "compact", "count", "instant", "line", "lines", "size", "span"]
 
 # Controls, the marks that turn, hide or break text, and halves of characters that no terminal can be sent. A job's data
 # may hold any of them.
@@ -23,6 +24,12 @@ def line(text: object) -> str:
 def lines(text: object) -> str:
     """A text of several lines, such as a traceback; only its line breaks and tabs stay what they are."""
     return _IN_LINES.sub(_escaped, str(text))
+
+
+def compact(value: object, most: int = 200) -> str:
+    """A JSON value on one line, its end cut off where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from rowlock.explain.ended import how_it_ended
 from rowlock.explain.missing import why_it_is_not_there
+from rowlock.explain.parked import beside
 from rowlock.explain.pending import why_it_is_not_running
 from rowlock.explain.phrases import instant_of
 from rowlock.explain.running import how_it_runs
@@ -23,8 +24,8 @@ from rowlock.model.spec import Keep
 from rowlock.store import explain as store
 from rowlock.store.query import Conversation
 
-Known = Callable[[str], Handler | None]
-"""The code that this process has for a task, if it has any."""
+Known = Callable[[str, int | None], Handler | None]
+"""The code that this process has for a task, or for a version of a workflow, if it has any."""
 
 
 def explaining(
@@ -45,7 +46,7 @@ def explained(situation: Situation, *, known: Known, keep: Keep, uncommitted: bo
     if record is None:
         causes = [why_it_is_not_there(situation, keep, uncommitted=uncommitted)]
     else:
-        causes = list(_causes(situation, record, known(record.task)))
+        causes = list(_causes(situation, record, known(record.task, record.version)))
     cause, *others = causes
     return Explanation(
         job=situation.job,
@@ -90,6 +91,7 @@ def _asides(situation: Situation) -> Iterator[str]:
     record, holder = situation.record, situation.holder
     if record is None:
         return
+    yield from beside(situation, record)
     if origin := _origin(record):
         slot = f" for its slot {origin['slot']}" if "slot" in origin else ""
         yield f"Schedule {origin['schedule']!r} made it{slot}."

@@ -15,6 +15,8 @@ _FAILED: Final = {
     "refused": "its retry policy does not want this error retried",
     "result": "what its handler returned cannot be stored",
 }
+# What stands between the reason of a workflow's end and the names of what is left of it.
+_NOT_UNDONE: Final = "; could not be undone: "
 
 
 def how_it_ended(situation: Situation, record: JobRecord) -> Cause:
@@ -50,6 +52,8 @@ def _failed(situation: Situation, record: JobRecord) -> Cause:
         )
         do = f"find out what it does to its process (memory?), mend it, then {again}"
         return Cause("failed", says, do, facts | {"crashes": record.crashes})
+    if record.version is not None:
+        return _failed_workflow(situation, record, facts)
     why = _FAILED.get(record.reason or "", record.reason or "no reason given")
     says = (
         f"It failed for good at {_ended(situation, record)}, in attempt {record.failures} of {record.attempts}, "
@@ -58,9 +62,25 @@ def _failed(situation: Situation, record: JobRecord) -> Cause:
     return Cause("failed", says, f"mend what raised it, then {again}", facts)
 
 
+def _failed_workflow(situation: Situation, record: JobRecord, facts: dict[str, Any]) -> Cause:
+    reason, left = _undone(record)
+    why = _FAILED.get(reason, "its code raised an error that it did not catch" if reason == "raised" else reason)
+    says = f"It failed for good at {_ended(situation, record)}, because {why}{last_error(record)}{left}."
+    do = f"mend what raised it, then {command('workflows', 'retry', record.id)}; it goes on where it can"
+    return Cause("failed", says, do, facts)
+
+
+def _undone(record: JobRecord) -> tuple[str, str]:
+    """The reason of a workflow's end, and, as the end of a sentence, what could not be undone."""
+    reason, _, left = (record.reason or "").partition(_NOT_UNDONE)
+    return reason, f"; it could not be undone: {left}" if left else ""
+
+
 def _cancelled(situation: Situation, record: JobRecord) -> Cause:
     facts = _facts(record) | {"reason": record.reason}
     ended = _ended(situation, record)
+    if record.version is not None and _NOT_UNDONE in (record.reason or ""):
+        return _left_behind(record, ended, facts)
     if record.reason == "expired":
         says = f"It was cancelled at {ended}: it expired before a worker had started it."
         return Cause("cancelled", says, "if it was worth running, enqueue it again with a longer expires=", facts)
@@ -73,6 +93,12 @@ def _cancelled(situation: Situation, record: JobRecord) -> Cause:
     why = asked.details.get("why")
     says = f"It was cancelled at {ended} by {asked.actor}{because(why)}."
     return Cause("cancelled", says, again, facts | {"by": asked.actor, "why": why})
+
+
+def _left_behind(record: JobRecord, ended: str, facts: dict[str, Any]) -> Cause:
+    _, left = _undone(record)
+    do = f"mend by hand what is left of it: {command('workflows', 'show', record.id)}"
+    return Cause("cancelled", f"It was cancelled at {ended}{left}.", do, facts)
 
 
 def _ended(situation: Situation, record: JobRecord) -> str:

@@ -9,9 +9,11 @@ from typing import Any
 from pydantic_core import to_json
 
 from rowlock.errors import InvalidArguments, TaskError
+from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
 from rowlock.explain.phrases import because, command, instant_of, last_error, listed
 from rowlock.model.explanation import Cause
 from rowlock.model.handler import Handler
+from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
 from rowlock.model.situation import Candidate, Situation
@@ -40,7 +42,10 @@ def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None)
     misfit = None if handler is None else _misfit(record, handler)
     if record.expires_at is not None and record.expires_at <= situation.at:
         yield _expired(situation, record)
-    if record.state == "waiting":
+    yield from how_it_is_ended(situation, record)
+    if is_parked(situation, record):
+        yield from what_it_waits_for(situation, record)
+    elif record.state == "waiting":
         yield _waiting(situation, record, fits=handler is not None and misfit is None)
     elif record.run_at > situation.at:
         yield _not_due(situation, record)
@@ -112,8 +117,6 @@ def _waiting(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
             return _lacks_code(situation, record, fits=fits)
         case "parents":
             return Cause("parents", f"It waits for the jobs that it comes after{because(record.reason)}.")
-        case "signal":
-            return Cause("signal", f"It waits for a signal{because(record.reason)}.")
         case _:
             return Cause("limit", f"It waits for a place within a limit{because(record.reason)}.")
 
@@ -131,13 +134,15 @@ def _set_aside(situation: Situation, record: JobRecord) -> Cause:
 
 def _lacks_code(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
     able = [one.name for one in situation.listeners if one.knows]
-    if (record.reason or "").startswith("unknown task"):
+    if (record.reason or "").startswith(("unknown task", "unknown version")):
         if able:
-            says = (
-                f"It waited for the code of task {record.task!r}, which {listed(able)} has now: it is about to start."
-            )
+            says = f"It waited for the code of {_code(record)}, which {listed(able)} has now: it is about to start."
             return Cause("code_is_there", says, facts={"workers": able})
-        return _unknown_task(situation, record, f"It waits for the code of task {record.task!r}")
+        return _unknown_code(situation, record, f"It waits for the code of {_code(record)}")
+    if (record.reason or "").startswith("a workflow needs a version"):
+        return _unversioned(record)
+    if (differs := how_its_code_differs(record)) is not None:
+        return differs
     # The reason names the task; the sentence does, too.
     said = (record.reason or "").partition(": ")[2] or record.reason or "no worker said why"
     cause = _no_longer_fits(record, f"task {record.task!r}: {said}")
@@ -198,7 +203,7 @@ def _workers(situation: Situation, record: JobRecord) -> Iterator[Cause]:
         return
     if record.waits_for != "code" and not any(one.knows for one in listeners):
         workers = f"{count(len(listeners), 'live worker listens', 'live workers listen')} on queue {record.queue!r}"
-        yield _unknown_task(situation, record, f"{workers}, but none of them knows task {record.task!r}")
+        yield _unknown_code(situation, record, f"{workers}, but none of them knows {_code(record)}")
     if all(one.stopping for one in listeners):
         says = f"Every worker that listens on queue {record.queue!r} is stopping: {_names(listeners)}."
         facts = {"workers": [one.name for one in listeners]}
@@ -213,23 +218,41 @@ def _nobody_listens(situation: Situation, record: JobRecord) -> Cause:
     return Cause("no_worker", says, do, {"listened_to": queues, "live_workers": len(situation.alive)})
 
 
-def _unknown_task(situation: Situation, record: JobRecord, says: str) -> Cause:
-    similar = get_close_matches(record.task, situation.tasks or (), n=3, cutoff=_SIMILAR)
+def _code(record: JobRecord) -> str:
+    """What a worker must know to run it."""
+    return (
+        f"task {record.task!r}" if record.version is None else f"version {record.version} of workflow {record.task!r}"
+    )
+
+
+def _unversioned(record: JobRecord) -> Cause:
+    do = f"{command('jobs', 'cancel', record.id)}, and enqueue it with one: rowlock.enqueue(…, version => N)"
+    return Cause("unversioned", f"It has no version, and {record.task!r} is a workflow.", do, {"reason": record.reason})
+
+
+def _unknown_code(situation: Situation, record: JobRecord, says: str) -> Cause:
+    known = situation.tasks or ()
+    versions = [name for name in known if record.version is not None and unversioned(name)[0] == record.task]
+    similar = [] if versions else get_close_matches(record.task, known, n=3, cutoff=_SIMILAR)
     elsewhere = [one for one in situation.alive if one.knows and not one.listens]
-    facts = {
+    facts: dict[str, Any] = {
         "workers": [one.name for one in situation.listeners],
         "versions": sorted({one.version for one in situation.listeners}),
         "similar_tasks": similar,
         "known_on": sorted({queue for one in elsewhere for queue in one.queues}),
     }
     do = "deploy the code that has it"
+    if versions:
+        says += f"; what is known there is {listed(versions)}"
+        do += ", beside the other versions, or a migration from it to one of those"
+        facts["known_versions"] = [unversioned(name)[1] for name in versions]
     if similar:
         says += f"; what is known there and reads like it is {listed(similar)}"
         do += ", with the old name in aliases= if it was renamed"
     if elsewhere:
         says += f"; {_names(elsewhere)} knows it, on queue {listed(facts['known_on'])}"
         do = f"{command('jobs', 'move', record.id, '--to', facts['known_on'][0])}, or {do}"
-    return Cause("unknown_task", f"{says}.", do, facts)
+    return Cause("unknown_task" if record.version is None else "unknown_version", f"{says}.", do, facts)
 
 
 def _turn(situation: Situation, record: JobRecord) -> Cause:

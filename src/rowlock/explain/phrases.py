@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from rowlock.model.record import JobError, JobRecord
+from rowlock.model.situation import StepError
 from rowlock.model.words import age, instant
 
 _MOST_NAMED: Final = 5
@@ -37,7 +38,7 @@ def command(*words: str | UUID) -> str:
     return f"`rowlock {shlex.join(map(str, words))}`"
 
 
-def error_of(error: JobError) -> str:
+def error_of(error: JobError | StepError) -> str:
     """An error in a line: its type, and the first line of its message."""
     said = error.message.strip().partition("\n")[0]
     if len(said) > _LONGEST_ERROR:

@@ -47,7 +47,8 @@ def _cancelling(situation: Situation, record: JobRecord, holder: Candidate | Non
     asked = situation.event("cancelled") or situation.event("replaced")
     who, why = (asked.actor, asked.details.get("why")) if asked is not None else ("somebody", None)
     when = "" if record.cancel_at is None else f" at {instant_of(record.cancel_at, situation.at)}"
-    says = f"It will end as cancelled, as {who} asked{when}{because(why)}; but its handler has not ended yet."
+    still = "but its handler has not ended yet" if record.version is None else "what it has done is undone first"
+    says = f"It will end as cancelled, as {who} asked{when}{because(why)}; {still}."
     do = "wait, or end that worker; a sync handler must look for itself: current_job().check()"
     return Cause("cancelling", says, do, _facts(record, holder) | {"by": who, "why": why, "asked_at": record.cancel_at})
 
@@ -55,7 +56,9 @@ def _cancelling(situation: Situation, record: JobRecord, holder: Candidate | Non
 def _running(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
     where = f"worker {record.worker}" if holder is None else holder.name
     since = "" if record.started_at is None else f" since {instant_of(record.started_at, situation.at)}"
-    says = f"It is running: {where} has had it{since}, attempt {record.failures + 1} of {record.attempts}"
+    says = f"It is running: {where} has had it{since}"
+    if record.version is None:  # a workflow's tries are those of its steps
+        says += f", attempt {record.failures + 1} of {record.attempts}"
     facts = _facts(record, holder)
     if (progress := record.progress) is not None:
         note = "" if progress.note is None else f" ({progress.note})"

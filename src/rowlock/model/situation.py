@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from rowlock.model.answer import Event
 from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
 from rowlock.model.stats import Count
+from rowlock.model.step import StepKind, StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,28 @@ class Holder:
     until: datetime | None
 
 
+class StepError(NamedTuple):
+    """What a step has failed of, last."""
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step of a workflow that is open: a signal, a moment or a child that it waits for, or a next try."""
+
+    name: str
+    key: str
+    kind: StepKind
+    state: StepState
+    attempts: int  # tries that have failed
+    until: datetime | None
+    child: UUID | None
+    started_at: datetime
+    error: StepError | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """A job, None if there is none, and all that bears on it.
@@ -70,6 +94,10 @@ class Situation:
     tasks: Sequence[str] | None = ()  # that those who listen on its queue know, if none of them knows its own
     ahead: Count | None = None  # due jobs of its queue that come before it
     holder: Holder | None = None
+    open_steps: Sequence[OpenStep] | None = ()  # of a workflow: what it waits for, the first of it
+    children: tuple[int, int] | None = None  # that it has begun, and that have not ended
+    has_failed: bool | None = None  # and is being undone
+    signals: Sequence[str] | None = ()  # that were sent to it, and that nobody has taken
     keeps: Sequence[timedelta] | None = ()  # for how long operators let queues keep ended jobs
     unknown: Mapping[str, str]
 

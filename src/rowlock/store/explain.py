@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from rowlock.model.record import JobRecord
-from rowlock.model.situation import Candidate, Holder, Situation
+from rowlock.model.names import versioned
+from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
+from rowlock.model.situation import Candidate, Holder, OpenStep, Situation, StepError
 from rowlock.model.stats import Count
-from rowlock.store import gauges, outline, pauses, queues, schema, stats
+from rowlock.store import gauges, outline, pauses, queues, schema, stats, workflows
 from rowlock.store.intervals import instant
 from rowlock.store.query import Conversation, Query, Row, first
 from rowlock.store.survey import TIMEOUT, ask
@@ -18,12 +21,13 @@ from rowlock.store.survey import TIMEOUT, ask
 MOST_AHEAD: Final = 10_000
 _MOST_TASKS: Final = 1_000
 _MOST_EVENTS: Final = 100
+_MOST_STEPS: Final = 20
 # The statements see one moment each. A running job whose worker is not on the books has mostly ended in between.
 _LOOKS: Final = 3
 
 
 def candidates(*, queue: str, task: str) -> Query[Candidate]:
-    """The workers on the books, as a job of this queue and task sees them."""
+    """The workers on the books, as a job of this queue sees them that runs this task, or NAME@VERSION of a workflow."""
     return Query("worker_match", {"queue": queue, "task": task}, _candidate)
 
 
@@ -50,6 +54,21 @@ def ahead(record: JobRecord) -> Query[Count]:
 def holder(key: str) -> Query[Holder]:
     """Whose a key is."""
     return Query("key_look", {"key": key}, _holder)
+
+
+def open_steps(job_id: UUID) -> Query[OpenStep]:
+    """What a workflow waits for, the first of it."""
+    return Query("step_open", {"id": str(job_id), "most": str(_MOST_STEPS)}, _open_step)
+
+
+def step_sum(job_id: UUID) -> Query[tuple[int, int, bool]]:
+    """How many children a workflow has begun, how many of them have not ended, and whether it has failed."""
+    return Query("step_sum", {"id": str(job_id)}, lambda row: (row[0], row[1], row[2]))
+
+
+def step_error(job_id: UUID, key: str) -> Query[StepError]:
+    """What a step has failed of, last."""
+    return Query("step_error", {"id": str(job_id), "key": key}, lambda row: StepError(row[0] or "", row[1] or ""))
 
 
 def look(job_id: UUID) -> Conversation[Situation]:
@@ -86,15 +105,46 @@ def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversatio
 def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
     known: dict[str, Any] = {}
     known["pauses"] = yield from ask("pauses", pauses.listed(), unknown)
-    found = yield from ask("workers", candidates(queue=record.queue, task=record.task), unknown)
+    found = yield from ask(
+        "workers", candidates(queue=record.queue, task=versioned(record.task, record.version)), unknown
+    )
     known["workers"] = found
     listeners = [one for one in found or () if one.is_alive and one.listens]
     if listeners and not any(one.knows for one in listeners):
         known["tasks"] = yield from ask("tasks", tasks(record.queue), unknown)
+    if record.version is not None and record.claims > 0:
+        known |= yield from _remembered(record, unknown)
     if record.state == "ready" and record.run_at <= at:
         counted = yield from ask("ahead", ahead(record), unknown)
         known["ahead"] = counted[0] if counted else None
     return known
+
+
+def _remembered(record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
+    """What a workflow that has begun waits for."""
+    known: dict[str, Any] = {}
+    found = yield from ask("steps", open_steps(record.id), unknown)
+    known["open_steps"] = found and (yield from _with_errors(record.id, found, unknown))
+    for children, open_children, has_failed in (yield from ask("steps", step_sum(record.id), unknown)) or ():
+        known |= {"children": (children, open_children), "has_failed": has_failed}
+    sent = yield from ask("signals", workflows.signals_outline(record.id), unknown)
+    known["signals"] = sent and [signal.name for signal in sent]
+    return known
+
+
+def _with_errors(job_id: UUID, steps: Sequence[OpenStep], unknown: dict[str, str]) -> Conversation[list[OpenStep]]:
+    """The same, those that are to be tried again with what they have failed of."""
+    told = list(steps)
+    for number, step in enumerate(told):
+        if step.state == "retrying":
+            errors = yield from ask("errors of steps", step_error(job_id, step.key), unknown)
+            told[number] = replace(step, error=errors[0] if errors and errors[0].type else None)
+    return told
+
+
+def _open_step(row: Row) -> OpenStep:
+    name, key, kind, state, attempts, until, child, started_at = row
+    return OpenStep(name, key, kind, state, attempts, read_moment(until), read_uuid(child), known_moment(started_at))
 
 
 def _candidate(row: Row) -> Candidate:

@@ -1,0 +1,172 @@
+"""Check: replay what workflows remember against this process's code, and say where the two differ.
+
+Nothing is written, no step is called, no job is claimed. Before a deploy it tells whether live workflows could go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, Never, TypeVar
+from uuid import UUID
+
+from rowlock.db.database import Database
+from rowlock.errors import RowlockError
+from rowlock.model.checked import CheckedWorkflow, Verdict, WorkflowCheck
+from rowlock.model.failure import describe
+from rowlock.model.handler import Handler
+from rowlock.model.names import versioned
+from rowlock.model.row import Claimed
+from rowlock.model.step import Step
+from rowlock.model.timeline import WorkflowStatus
+from rowlock.store import recall, schema, workflows
+from rowlock.store.query import Conversation
+from rowlock.store.recall import Recalled
+from rowlock.store.workflows import Wanted
+from rowlock.worker.attempt import Attempt, CurrentJob, running, unheard
+from rowlock.worker.transaction import Endings
+from rowlock.workflow.check import Onlooker, difference
+
+T = TypeVar("T")
+
+LIVE: Final[tuple[WorkflowStatus, ...]] = ("waiting", "ready", "running")
+ENDED: Final[tuple[WorkflowStatus, ...]] = ("succeeded", "failed", "cancelled")
+# So many are read at once, each with all that it remembers.
+_AT_ONCE: Final = 20
+
+
+class _Some(NamedTuple):
+    """Some workflows with what they remember, when that was so, and where the next are."""
+
+    now: datetime
+    found: list[tuple[Recalled, list[Step]]]
+    next: UUID | None
+
+
+class Check:
+    """One check, of at most so many workflows."""
+
+    def __init__(
+        self, database: Database, handlers: Mapping[str, Handler], *, workflow: str | None, ended: bool, limit: int
+    ) -> None:
+        self._database = database
+        self._handlers = handlers
+        self._wanted = Wanted(workflow=workflow, statuses=(*LIVE, *ENDED) if ended else LIVE)
+        self._left = limit
+        self._before: UUID | None = None
+        self._is_whole = False
+        self._checked: list[CheckedWorkflow] = []
+
+    def run(self) -> WorkflowCheck:
+        """Check them in a loop of their own."""
+        with asyncio.Runner() as runner:
+            while self._goes_on:
+                runner.run(self._replay(self._database.converse(self._read, atomic=False)))
+        return self._answer
+
+    async def arun(self) -> WorkflowCheck:
+        """Check them in this loop."""
+        while self._goes_on:
+            await self._replay(await self._database.aconverse(self._read, atomic=False))
+        return self._answer
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._left > 0 and not self._is_whole
+
+    @property
+    def _answer(self) -> WorkflowCheck:
+        return WorkflowCheck(tuple(self._checked), is_whole=self._is_whole)
+
+    def _read(self, _resend: bool) -> Conversation[_Some]:  # noqa: FBT001  as converse calls it
+        """The next few, and what they remember."""
+        [now] = yield schema.now()
+        page = yield from workflows.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
+        ids = [str(record.id) for record in page.records]
+        remembered: dict[str, list[Step]] = {one: [] for one in ids}
+        found: list[Recalled] = yield recall.workflows(ids)
+        for job, step in (yield recall.steps(ids)):
+            remembered[job].append(step)
+        return _Some(now, [(one, remembered[one.id]) for one in sorted(found, reverse=True)], page.next)
+
+    async def _replay(self, some: _Some) -> None:
+        self._left -= _AT_ONCE
+        self._before, self._is_whole = some.next, some.next is None
+        for one, steps in some.found:
+            handler = self._handlers.get(versioned(one.workflow, one.version))
+            if handler is None or (handler.version != one.version and one.status in ENDED):
+                self._say(one, "no code", None)
+                continue
+            if handler.version == one.version:
+                # In a task, which has a context of its own.
+                said = await asyncio.create_task(_replayed(one, handler, steps, some.now))
+            else:
+                said = _carried_over(one, handler)
+            self._say(one, "fits" if said is None else "differs", said)
+
+    def _say(self, one: Recalled, verdict: Verdict, said: str | None) -> None:
+        self._checked.append(
+            CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.status, one.key, verdict, said)
+        )
+
+
+async def _replayed(one: Recalled, handler: Handler, steps: list[Step], now: datetime) -> str | None:
+    row = _row(one)
+    nobody = Onlooker(now)
+    endings = Endings(ground=nobody, handlers={}, keep=lambda *_: timedelta(0), last_words=lambda _: ())
+    running.set(CurrentJob(Attempt(row), unheard, _Silent(), endings))
+    return await difference(row, handler, steps, now=now)
+
+
+def _carried_over(one: Recalled, handler: Handler) -> str | None:
+    """Why the state of a workflow whose version is gone could not be carried over to the code that there is."""
+    try:
+        state = json.loads(one.state or "{}")
+        for carry in handler.carries:
+            state = carry(state)
+        json.dumps(state, allow_nan=False)
+    except Exception as error:  # the functions are the user's
+        fault = describe(error)
+        return (
+            f"the state of version {one.version} could not be carried over to version {handler.version}: {fault.type}: "
+            f"{fault.message}; mend the migration"
+        )
+    return None
+
+
+def _row(one: Recalled) -> Claimed:
+    """The job as a worker would have claimed it."""
+    return Claimed(
+        id=one.id,
+        token="",
+        task=one.workflow,
+        args=one.args,
+        queue=one.queue,
+        priority=0,
+        run_at=datetime.now(UTC).isoformat(),
+        failures=0,
+        crashes=0,
+        claims=2,
+        attempts=1,
+        expired=None,
+        paused=False,
+        key=one.key,
+        tags=None,
+        version=one.version,
+    )
+
+
+class _Silent:
+    """Holds no conversation: code that wants one, for a fence, is not inside of a step."""
+
+    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
+        raise _speechless()
+
+    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
+        raise _speechless()
+
+
+def _speechless() -> RowlockError:
+    return RowlockError("a check writes nothing; call current_job().fence() inside of a step, which it does not run")
