@@ -1,6 +1,7 @@
 """For users' tests: run due jobs here and now, move the database's clock, fire schedules, assert what was enqueued."""
 
-from rowlock.testing.drain import Attempt, Drained, adrain, drain
+from rowlock.testing.drain import adrain, drain
+from rowlock.testing.drained import Attempt, Drained
 from rowlock.testing.enqueued import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued
 from rowlock.testing.fire import afire, fire
 from rowlock.testing.moved import moved

@@ -6,13 +6,12 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from rowlock.app import Rowlock
@@ -22,104 +21,27 @@ from rowlock.db.borrowed.nested import Nested
 from rowlock.db.handlers import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
 from rowlock.jobs import refuse_in_loop
-from rowlock.model.outcome import (
-    Blocked,
-    Cancelled,
-    Committed,
-    Ended,
-    Failed,
-    Outcome,
-    Retried,
-    Snoozed,
-    Succeeded,
-    Unsettled,
-)
+from rowlock.model.outcome import Cancelled, Committed, Ended, Outcome, Restarted, Returned, Succeeded, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.store import expiry, jobs, queues, schema, workers
+from rowlock.store import endings, expiry, jobs, queues, schema, workers
 from rowlock.store.jobs import Lane
 from rowlock.store.query import Conversation, Query
 from rowlock.testing.beside import InThread, beside, in_framework_thread
+from rowlock.testing.drained import Attempt, Drained
+from rowlock.testing.memory import Converse, DrainMemory
 from rowlock.worker.around import checked, enter
 from rowlock.worker.attempt import Attempt as WorkersAttempt
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.call import Caller
 from rowlock.worker.lanes import Floors, Queues
 from rowlock.worker.retention import Retention
-from rowlock.worker.transaction import Endings, Ground
+from rowlock.worker.transaction import Endings
+from rowlock.workflow.ledger import Ground
 
 T = TypeVar("T")
 
 # Renewed before each claim; so long, because a test may sit in a debugger.
 _LEASE = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt that a drain ran. `error` is what the handler raised, if it did."""
-
-    job: UUID
-    task: str
-    queue: str
-    attempt: int
-    outcome: Outcome
-    error: BaseException | None
-
-    @property
-    def ended(self) -> str:
-        """How it ended, in a word: succeeded, failed, cancelled, retried, snoozed or blocked."""
-        return type(self.outcome).__name__.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Drained:
-    """What a drain did: its attempts in the order in which they ran, and how many ended in which way."""
-
-    attempts: tuple[Attempt, ...]
-    expired: int = 0  # how many jobs were cancelled as expired that could not even be claimed: paused, or waiting
-
-    @property
-    def succeeded(self) -> int:
-        """How many jobs succeeded."""
-        return self._count(Succeeded)
-
-    @property
-    def failed(self) -> int:
-        """How many jobs failed for good."""
-        return self._count(Failed)
-
-    @property
-    def cancelled(self) -> int:
-        """How many jobs ended as cancelled, expired ones included."""
-        return self._count(Cancelled) + self.expired
-
-    @property
-    def retried(self) -> int:
-        """How many attempts failed and left their job to be run again."""
-        return self._count(Retried)
-
-    @property
-    def snoozed(self) -> int:
-        """How many attempts put their job off."""
-        return self._count(Snoozed)
-
-    @property
-    def blocked(self) -> int:
-        """How many jobs wait now: for code that fits them, or for the end of a pause."""
-        return self._count(Blocked)
-
-    @property
-    def errors(self) -> tuple[BaseException, ...]:
-        """What handlers raised, snoozes and cancellations of their own left out."""
-        return tuple(one.error for one in self.attempts if one.error is not None)
-
-    def _count(self, kind: type[Any]) -> int:
-        return sum(isinstance(one.outcome, kind) for one in self.attempts)
-
-    def __len__(self) -> int:
-        return len(self.attempts)
-
-    def __iter__(self) -> Iterator[Attempt]:
-        return iter(self.attempts)
 
 
 def drain(
@@ -134,6 +56,9 @@ def drain(
 
     With `connection` it all happens there, inside its open transaction. Sync handlers run in this thread. What handlers
     raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+
+    A workflow runs until it waits for something that is not there yet: `travel` to the end of its sleep, or send it a
+    signal, and drain again. Its children are run by the same drain.
     """
     refuse_in_loop("drain", "await adrain(…)")
 
@@ -160,6 +85,9 @@ async def adrain(
 
     With `connection` it all happens there, inside its open transaction. Sync handlers run in a thread. What handlers
     raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+
+    A workflow runs until it waits for something that is not there yet: `travel` to the end of its sleep, or send it a
+    signal, and drain again. Its children are run by the same drain.
     """
     offered = None if connection is None else lent.from_loop(connection, asyncio.get_running_loop())
 
@@ -169,19 +97,13 @@ async def adrain(
     return await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
 
 
-class _Converse(Protocol):
-    """Holds a conversation on the connection that is drained, all of it or nothing."""
-
-    def __call__(self, begin: Callable[[bool], Conversation[T]], /) -> Awaitable[T]: ...
-
-
 class _Drain:
     """A worker with one slot and no life of its own."""
 
     def __init__(
         self,
         app: Rowlock,
-        converse: _Converse,
+        converse: Converse,
         in_thread: InThread,
         *,
         queues: str | Sequence[str] | None,
@@ -199,11 +121,13 @@ class _Drain:
         self._retention = Retention(self._handlers, app.keep)
         self._errors: list[BaseException] = []
         self._said: dict[str, tuple[Claimed, float, str | None]] = {}
+        self._memory = DrainMemory(converse)
         self._caller = Caller(
             handlers=self._handlers,
             in_thread=in_thread,
             speaks=self,
             endings=Endings(self, self._handlers, self._retention.after, self._last_words),
+            memory=self._memory,
             arounds=app.arounds,
             progress=self._say,
             seen=self._errors.append,
@@ -291,9 +215,11 @@ class _Drain:
         """The transaction of a sync handler."""
         return self._ground.transaction(connection, last)
 
-    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:
+    @asynccontextmanager
+    async def atransaction(self, connection: object | None, last: LastWords) -> AsyncIterator[object]:
         """The transaction of an async handler."""
-        return self._ground.atransaction(connection, last)
+        async with self._memory.turn, self._ground.atransaction(connection, last) as lent:
+            yield lent
 
     def _say(self, row: Claimed, share: float, note: str | None) -> None:
         """The latest word of an attempt on how far it is."""
@@ -349,13 +275,9 @@ class _Drain:
     def _settle(self, row: Claimed, outcome: Unsettled, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
         if row.token in self._said:
             yield jobs.progress([self._said[row.token]])
-        if isinstance(outcome, Ended):
-            written = yield jobs.settle([(row, outcome, self._retention.after(row, outcome))])
-        else:
-            written = yield jobs.give_back([(row, outcome)])
-            if not written and (row.token, True) in (yield jobs.held([row])):  # somebody has asked to cancel it
-                asked = Cancelled("asked")
-                written = yield jobs.settle([(row, asked, self._retention.after(row, asked))])
+        written = yield self._end(row, outcome) if isinstance(outcome, Ended) else self._give_back(row, outcome)
+        if not written and row.version is None and (row.token, True) in (yield jobs.held([row])):
+            written = yield self._end(row, Cancelled("asked"))  # somebody has asked for that, so it may not come back
         if not written and not resend:
             raise RowlockError(
                 f"{row.task} {row.id} ran, but its outcome cannot be written: its row has changed or is locked; see "
@@ -364,6 +286,16 @@ class _Drain:
             )
         if (counting := self._breakers.counting([(row, outcome)])) is not None:
             yield counting
+
+    def _end(self, row: Claimed, outcome: Ended) -> Query[str]:
+        ended = [(row, outcome, self._retention.after(row, outcome))]
+        return endings.settle(ended, told=self._memory.told) if row.belongs_to_workflow else jobs.settle(ended)
+
+    def _give_back(self, row: Claimed, outcome: Returned) -> Query[str]:
+        if isinstance(outcome, Restarted):
+            return endings.restart(row, outcome)
+        returned = [(row, outcome)]
+        return jobs.give_back(returned) if row.version is None else endings.give_back(returned, told=self._memory.told)
 
     def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
         yield jobs.hand_back(worker=self._worker)

@@ -13,6 +13,7 @@ from rowlock.app import Rowlock
 from rowlock.errors import TaskError
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.key import Key
+from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import AS_DECLARED
 from rowlock.store import jobs
@@ -173,6 +174,7 @@ class _Sought:
     def _fits(self, record: JobRecord) -> bool:
         return (
             record.task in (self.task.name, *self.task.spec.aliases)
+            and record.version == self.task.spec.version
             and self.tags <= {*record.tags}
             and self.args in (None, _canonical(record.args))
             and self.queue in (None, record.queue)
@@ -197,7 +199,8 @@ class _Sought:
         }
         said = ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
         number = "any live job" if count is None else _plural(count)
-        return f"expected {number} of {self.task.name}" + (f" with {said}" if said else "")
+        name = versioned(self.task.name, self.task.spec.version)
+        return f"expected {number} of {name}" + (f" with {said}" if said else "")
 
 
 def _text(key: str | Key | None) -> str | None:
@@ -241,4 +244,4 @@ def _line(record: JobRecord) -> str:
         "waits for": record.waits_for,
     }
     said = "".join(f", {name} {value}" for name, value in facts.items() if value is not None)
-    return f"{record.task} {_canonical(record.args)} {record.state} on {record.queue}{said}"
+    return f"{versioned(record.task, record.version)} {_canonical(record.args)} {record.state} on {record.queue}{said}"

@@ -1,0 +1,87 @@
+"""What a drain did, attempt by attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rowlock.model.outcome import Blocked, Cancelled, Failed, Outcome, Parked, Retried, Snoozed, Succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt that a drain ran. `error` is what the handler raised, if it did."""
+
+    job: UUID
+    task: str
+    queue: str
+    attempt: int
+    outcome: Outcome
+    error: BaseException | None
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in a word: succeeded, failed, cancelled, retried, snoozed or blocked.
+
+        That of a workflow may also be parked, or restarted: it begins again with a fresh history.
+        """
+        return type(self.outcome).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What a drain did: its attempts in the order in which they ran, and how many ended in which way."""
+
+    attempts: tuple[Attempt, ...]
+    expired: int = 0  # how many jobs were cancelled as expired that could not even be claimed: paused, or waiting
+
+    @property
+    def succeeded(self) -> int:
+        """How many jobs succeeded."""
+        return self._count(Succeeded)
+
+    @property
+    def failed(self) -> int:
+        """How many jobs failed for good."""
+        return self._count(Failed)
+
+    @property
+    def cancelled(self) -> int:
+        """How many jobs ended as cancelled, expired ones included."""
+        return self._count(Cancelled) + self.expired
+
+    @property
+    def retried(self) -> int:
+        """How many attempts failed and left their job to be run again."""
+        return self._count(Retried)
+
+    @property
+    def snoozed(self) -> int:
+        """How many attempts put their job off."""
+        return self._count(Snoozed)
+
+    @property
+    def blocked(self) -> int:
+        """How many jobs wait now: for code that fits them, or for the end of a pause."""
+        return self._count(Blocked)
+
+    @property
+    def parked(self) -> int:
+        """How many attempts of workflows ended by waiting: for a moment, a signal, a child, or a step's next try."""
+        return self._count(Parked)
+
+    @property
+    def errors(self) -> tuple[BaseException, ...]:
+        """What handlers raised, snoozes and cancellations of their own left out."""
+        return tuple(one.error for one in self.attempts if one.error is not None)
+
+    def _count(self, kind: type[Any]) -> int:
+        return sum(isinstance(one.outcome, kind) for one in self.attempts)
+
+    def __len__(self) -> int:
+        return len(self.attempts)
+
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(self.attempts)

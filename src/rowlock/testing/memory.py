@@ -1,0 +1,101 @@
+"""What the workflows of a drain remember, on the connection that is drained: one thing is said after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from rowlock.errors import LeaseLost
+from rowlock.model.row import Claimed
+from rowlock.model.step import Record, Spawned
+from rowlock.store import endings, schema, steps
+from rowlock.store.query import Conversation
+from rowlock.worker.record import Loaded
+from rowlock.workflow.inside import inside
+
+T = TypeVar("T")
+
+
+class Converse(Protocol):
+    """Holds a conversation on the connection that is drained, all of it or nothing."""
+
+    def __call__(self, begin: Callable[[bool], Conversation[T]], /) -> Awaitable[T]: ...
+
+
+class DrainMemory:
+    """The statements of a worker's recorder, without its batches."""
+
+    def __init__(self, converse: Converse) -> None:
+        self._converse = converse
+        self._clock: tuple[datetime, float] | None = None
+        self.told: dict[str, str] = {}  # what workflows say of themselves at last, by token, for who settles them
+        # Whose turn it is on the connection: steps side by side would write into each other's savepoints.
+        self.turn = asyncio.Lock()
+
+    def now(self) -> datetime:
+        """The database's time, as it was when the attempt began, and the time since."""
+        if self._clock is None:
+            raise AssertionError("no attempt has begun")
+        told, at = self._clock
+        return told + timedelta(seconds=monotonic() - at)
+
+    async def load(self, row: Claimed) -> Loaded:
+        """What a workflow remembers."""
+        loaded = Loaded()
+
+        def ask(_resend: bool) -> Conversation[datetime]:  # noqa: FBT001  as Database.converse calls it
+            for _, step, loaded.at in (yield steps.load([row.id])):
+                loaded.steps.append(step)
+            loaded.signals.extend(signal for _, signal in (yield steps.load_signals([row.id])))
+            now: list[datetime] = yield schema.now()
+            return now[0]
+
+        self._clock = (await self._said(ask), monotonic())
+        return loaded
+
+    async def record(self, row: Claimed, records: Sequence[Record], *, told: str | None) -> None:
+        """Write down steps, and what the workflow says of itself if that has changed."""
+        said = {} if told is None else {row.token: told}
+
+        def write(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as above
+            return bool((yield steps.record([(row, record) for record in records], told=said)))
+
+        _check(row, accepted=await self._said(write))
+
+    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
+        """Write down children and enqueue them."""
+
+        def write(_resend: bool) -> Conversation[set[str]]:  # noqa: FBT001  as above
+            return steps.spawn_all([(row, child) for child in children])
+
+        _check(row, accepted=bool(await self._said(write)))
+
+    async def abandon(self, children: Sequence[str]) -> None:
+        """Ask to cancel children whose workflow ends."""
+
+        def ask(_resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+            yield endings.abandon(children, actor="drain")
+
+        await self._said(ask)
+
+    async def state(self, row: Claimed) -> str | None:
+        """What a workflow has said of itself at last."""
+
+        def ask(_resend: bool) -> Conversation[str | None]:  # noqa: FBT001  as above
+            return next(iter((yield endings.state(row))), None)
+
+        return await self._said(ask)
+
+    async def _said(self, begin: Callable[[bool], Conversation[T]]) -> T:
+        with inside("what it remembers"):  # tasks that a driver begins here are not the code's own
+            async with self.turn:
+                return await self._converse(begin)
+
+
+def _check(row: Claimed, *, accepted: bool) -> None:
+    if not accepted:  # then its outcome cannot be written either, and the drain says so
+        raise LeaseLost(UUID(row.id), f"job {row.id} of {row.task} is not this drain's any more; nothing was written")
