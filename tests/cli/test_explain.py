@@ -83,9 +83,9 @@ def test_with_an_app_the_arguments_are_held_against_its_code(rowlock: Type, shop
 
 
 def test_no_data_can_break_the_answer(rowlock: Type, db: Db) -> None:
-    job = put(db, "waiting", waits_for="signal", reason="two\nlines\x1b[31m", task="a\x07b", key="\u202eyek")
+    job = put(db, "waiting", waits_for="parents", reason="two\nlines\x1b[31m", task="a\x07b", key="\u202eyek")
 
     said = rowlock("explain", str(job))
 
-    assert "It waits for a signal: two\\nlines\\x1b[31m." in said.out.splitlines()
+    assert "It waits for the jobs that it comes after: two\\nlines\\x1b[31m." in said.out.splitlines()
     assert not {"\x1b", "\x07", "\u202e"} & set(said.out)

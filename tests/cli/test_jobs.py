@@ -256,6 +256,17 @@ def test_a_job_that_does_not_exist_is_exit_code_3(rowlock: Type) -> None:
 # enqueue
 
 
+def test_a_workflow_is_enqueued_with_the_version_behind_its_name(rowlock: Type, db: Db) -> None:
+    made = rowlock("jobs", "enqueue", "shop.checkout@2", "--arg", "order=7")
+    wrong = rowlock("jobs", "enqueue", "shop.checkout@x")
+
+    assert (made.code, wrong.code) == (0, 2)
+    assert "contains '@'" in wrong.err
+    assert db.execute("select task, version, attempts, args from rowlock.jobs").fetchall() == [
+        ("shop.checkout", 2, 1, {"order": 7})
+    ]
+
+
 def test_a_job_can_be_enqueued_by_name_alone(rowlock: Type, db: Db) -> None:
     said = rowlock(
         *("jobs", "enqueue", "no.such_task", "--arg", "n=3", "--arg", "name=Ada", "--arg", 'text="3"'),

@@ -23,17 +23,29 @@ from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
 from rowlock.model.key import Key
-from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Retried, Snoozed, Succeeded
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Failed,
+    HandedBack,
+    Parked,
+    Restarted,
+    Retried,
+    Snoozed,
+    Succeeded,
+)
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Orphan
 from rowlock.model.schedule import Cron, Every, ScheduleSpec
 from rowlock.model.spec import Keep
+from rowlock.model.step import Record, Spawned
 from rowlock.store import (
     breakers,
     catalogue,
     clock,
     declaring,
     doctor,
+    endings,
     enqueue,
     expiry,
     explain,
@@ -45,14 +57,18 @@ from rowlock.store import (
     path,
     pauses,
     queues,
+    recall,
     roles,
     scan,
     schedules,
     schema,
+    signals,
     stats,
+    steps,
     verbs,
     waiters,
     workers,
+    workflows,
 )
 from rowlock.store.query import Copy, Query, numbered, statement, target
 from rowlock.store.scan import Found
@@ -71,6 +87,9 @@ OTHER = CLAIMED._replace(id=new_id(), token=str(uuid4()))
 PLAIN = NewJob(new_id(), "q", "t", "{}", 0, 10)
 LADEN = NewJob(new_id(), "q", "t", "{}", 4, 1, datetime.now(UTC), None, DAY, ("a", 'b "c"'), "key")
 LATER = NewJob(new_id(), "q", "t", "{}", -4, 1, None, DAY)
+CHILD = NewJob(new_id(), "q", "w", "{}", 0, 1, version=2, parent=new_id())
+STEP = Record('a "b"', 1, "step", "done", "[1]", '{"x": "ü"}', attempts=2, ago=0.25, signal=new_id())
+WAIT = Record("1/go", 2, "signal", "open", error='{"type": "E"}', delay=DAY, until=datetime.now(UTC), form="{}")
 REPLACING = LADEN._replace(id=new_id(), meaning=Key("key", taken="debounce", at_most=DAY), is_priority_named=True)
 UNIQUE = PLAIN._replace(id=new_id(), key="unique", meaning=Key("unique", period=DAY, taken="raise"))
 EVERYTHING = Filter(
@@ -88,12 +107,12 @@ EVERYTHING = Filter(
 LIVE = [Found(new_id(), "t", "ready", None, None), Found(new_id(), "t", "running", None, None)]
 ENDED = [Found(new_id(), "t", "failed", date(2024, 1, 1), None), Found(new_id(), "t", "cancelled", date.max, None)]
 RECORD = JobRecord.read(
-    [new_id(), "t", "q", "ready", -4, 0, 0, 0, 10, "2024-01-01 00:00:00+00", "2024-01-01 00:00:00+00", *[None] * 13]
+    [new_id(), "t", "q", "ready", -4, 0, 0, 0, 10, "2024-01-01 00:00:00+00", "2024-01-01 00:00:00+00", *[None] * 16]
 )
 BY_CLOCK = ScheduleSpec(
     name='a "b"', rule=Cron("0 9 * * *", "Europe/Paris"), task="t", tags=("a", 'b "c"'), expires=DAY, at_boot=True
 )
-BY_SPAN = ScheduleSpec(name="s", rule=Every(DAY), task="t")
+BY_SPAN = ScheduleSpec(name="s", rule=Every(DAY), task="w", attempts=1, version=2)
 SCHEDULED = declaring.Known("s", "12", "0 9 * * *", "Europe/Paris", None, "{}", None, "2024-01-01 00:00:00+00", None)
 SLOTS = [firing.Slot(datetime.now(UTC), new_id(), None, DAY), firing.Slot(datetime.now(UTC), None, "missed")]
 MOMENT = datetime.now(UTC)
@@ -116,15 +135,15 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     explain.tasks: [explain.tasks("q")],
     explain.ahead: [explain.ahead(RECORD)],
     explain.holder: [explain.holder("key")],
-    enqueue.put_keyed: [enqueue.put_keyed([LADEN, REPLACING, UNIQUE])],
+    enqueue.put_keyed: [enqueue.put_keyed([LADEN, REPLACING, UNIQUE, LADEN._replace(version=2)])],
     enqueue.sent_before: [enqueue.sent_before([new_id()])],
     enqueue.sweep_keys: [enqueue.sweep_keys(5)],
-    jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER])],
-    jobs.put: [jobs.put(PLAIN), jobs.put(LADEN), jobs.put(LATER)],
+    jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER, CHILD])],
+    jobs.put: [jobs.put(PLAIN), jobs.put(LADEN), jobs.put(LATER), jobs.put(CHILD)],
     jobs.claim: [
         jobs.claim(lanes=[jobs.Lane("q", 0), jobs.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
     ],
-    jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u"], limit=5, worker=WORKER)],
+    jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
     jobs.settle: [
         jobs.settle([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
         jobs.settle([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
@@ -239,6 +258,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schedules.remove: [schedules.remove("s", **WHO), schedules.remove("s", **NOBODY)],
     schedules.run: [schedules.run("s", job_id=new_id(), **WHO)],
     schedules.firings: [schedules.firings("s", limit=5)],
+    signals.send: [
+        signals.send(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k"),
+        signals.send(new_id(), target="key", name="paid", payload=None, key=None),
+    ],
     stats.places: [stats.places([new_id()]), stats.places([])],
     stats.workers: [stats.workers()],
     catalogue.connections: [catalogue.connections()],
@@ -294,6 +317,58 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     verbs.move: [verbs.move(LIVE, queue="q", **WHO)],
     verbs.reprioritise: [verbs.reprioritise(LIVE, priority=-4, **WHO)],
     verbs.run_next: [verbs.run_next(LIVE, **WHO)],
+    workflows.look: [
+        workflows.look(workflows.Wanted(), before=TOP, limit=5),
+        workflows.look(
+            workflows.Wanted(workflow="w", version=2, statuses=("failed",), queue="q", key="k"), before=NIL, limit=5
+        ),
+    ],
+    workflows.steps: [workflows.steps(uuid4())],
+    workflows.steps_outline: [workflows.steps_outline(uuid4())],
+    workflows.signals: [workflows.signals(uuid4())],
+    workflows.signals_outline: [workflows.signals_outline(uuid4())],
+    workflows.children: [workflows.children(uuid4())],
+    explain.open_steps: [explain.open_steps(uuid4())],
+    explain.step_sum: [explain.step_sum(uuid4())],
+    explain.step_error: [explain.step_error(uuid4(), "charge#2")],
+    recall.workflows: [recall.workflows([str(uuid4())])],
+    recall.steps: [recall.steps([str(uuid4())])],
+    workflows.fork: [
+        workflows.fork(uuid4(), new_id=new_id(), step="1/charge", args=None, version=None, **NOBODY),
+        workflows.fork(uuid4(), new_id=new_id(), step="charge", args='{"x": 1}', version=2, **WHO),
+    ],
+    steps.record: [
+        steps.record([(CLAIMED, STEP)], told={CLAIMED.token: '{"at": "ü"}'}),
+        steps.record([(CLAIMED, WAIT), (OTHER, STEP), (CLAIMED, STEP)], told={}),
+    ],
+    steps.spawn: [steps.spawn([(CLAIMED, Spawned("child#2", 3, '{"x": 1}', CHILD))])],
+    steps.load: [steps.load([new_id(), new_id()])],
+    steps.load_signals: [steps.load_signals([new_id()])],
+    endings.settle: [
+        endings.settle(
+            [
+                (CLAIMED, Succeeded("1", undoable=True), DAY),
+                (OTHER, Failed('{"type": "E"}', "raised"), DAY),
+                (CLAIMED._replace(id=new_id()), Cancelled("asked"), None),
+            ],
+            told={CLAIMED.token: "{}"},
+        )
+    ],
+    endings.give_back: [
+        endings.give_back(
+            [
+                (CLAIMED, Parked(2, "signal", "2024-01-01 00:00:00+00")),
+                (OTHER, Parked(None, None, undoing=True)),
+                (CLAIMED._replace(id=new_id()), Blocked("code", "changed code")),
+                (OTHER._replace(id=new_id()), HandedBack()),
+                (OTHER._replace(id=new_id()), Snoozed(DAY)),
+            ],
+            told={OTHER.token: '{"at": 1}'},
+        )
+    ],
+    endings.restart: [endings.restart(CLAIMED, Restarted('{"x": 1}', 2, '{"at": 1}'))],
+    endings.state: [endings.state(CLAIMED)],
+    endings.abandon: [endings.abandon([new_id(), new_id()], actor="me")],
     waiters.enter: [waiters.enter(listener=WORKER, jobs=[new_id(), new_id()])],
     waiters.leave: [waiters.leave(listener=WORKER, jobs=[new_id()])],
     waiters.clear: [waiters.clear(age=DAY)],

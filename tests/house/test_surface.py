@@ -17,6 +17,7 @@ from rowlock.contrib import django
 from rowlock.model.verb import VERBS
 from rowlock.operate import Jobs
 from rowlock.schedules import Schedules
+from rowlock.signals import Signalling
 from tests.house.reading import PACKAGE, ROOT, read
 
 # Verbs that do I/O come in pairs, x and ax.
@@ -35,7 +36,8 @@ PAIRED = {
         "resume",
         "stats",
     },
-    rowlock.Job: {"explain", "record", "result"},
+    Signalling: {"signal"},
+    rowlock.Job: {"explain", "record", "result", "signal"},
     Jobs: {"list", "preview", "events", *VERBS},
     Schedules: {"add", "edit", "firings", "get", "list", "next", "pause", "remove", "resume", "run_now"},
     rowlock.Task: {"enqueue"},

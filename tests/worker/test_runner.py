@@ -15,6 +15,7 @@ from rowlock.worker import run
 from rowlock.worker.attempt import unheard
 from rowlock.worker.count import Counts
 from rowlock.worker.run import Runner
+from rowlock.worker.transaction import Endings
 from tests.waiting import auntil
 
 Finished = list[tuple[str, Unsettled]]
@@ -52,7 +53,8 @@ def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
         counts=Counts("worker"),
         progress=unheard,
         speaks=nobody,
-        endings=nobody,
+        endings=Endings(nobody, {}, nobody, nobody),
+        memory=nobody,
         worn=lambda: None,
     )
 
@@ -106,6 +108,18 @@ def test_a_job_that_is_cancelled_between_its_start_and_its_first_step_ends_once(
 
     assert told == []
     assert len(finished) == 1
+
+
+def test_a_workflow_that_is_to_be_cancelled_and_has_not_begun_here_is_handed_back_to_be_undone() -> None:
+    async def part(runner: Runner, _told: list[str], _finished: Finished) -> None:
+        take(runner, claimed(1)._replace(version=1), claimed(2)._replace(version=1))
+
+        runner.cancel_jobs(["1", "2"])
+
+    told, finished = play(part)
+
+    assert told == []
+    assert sorted(finished) == [("1", HandedBack()), ("2", HandedBack())]
 
 
 def test_without_a_lease_every_attempt_is_told_and_none_is_settled() -> None:
