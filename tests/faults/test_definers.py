@@ -42,6 +42,7 @@ def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(est
         "trip": True,
         "make_way": True,
         "sent_before": True,
+        "send_signal": True,
     }
 
 
@@ -53,6 +54,7 @@ TRAPS = [
     "create table pg_temp.jobs (id uuid, task text, state text, claims int, key text, args json)",
     "create table pg_temp.keys (key text, task text, job uuid, until timestamptz)",
     "create table pg_temp.parked (queue text)",
+    "create table pg_temp.signals (id uuid, job uuid, number int, name text, payload json, key text, sent_at time)",
     "create table pg_temp.pauses (kind text, name text, until timestamptz, reason text, actor text, at timestamptz)",
     "create table pg_temp.events (kind text, actor text, details json)",
     "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys, pg_temp.pauses, pg_temp.events to public",
@@ -60,6 +62,7 @@ TRAPS = [
     f"create function trap.tell() returns trigger language plpgsql as $$ begin {TELL}; return null; end $$",
     "create trigger tell after insert or update or delete on pg_temp.jobs execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.keys execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.signals execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.pauses execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.events execute function trap.tell()",
     *(
@@ -75,6 +78,9 @@ TRAPS = [
             ("part_name(text, date) returns text", "'jobs'"),
             ("channel(text) returns text", "''"),
             ("pg_notify(text, text) returns text", "''"),
+            ("octet_length(text) returns int", "1"),
+            ("btrim(text) returns text", "''"),
+            ("json_array_elements(json) returns json", "'{}'"),
             ("json_build_object(text, text, text, text, text, timestamptz) returns json", "'{}'"),
         )
     ),
@@ -102,6 +108,10 @@ def test_what_a_caller_puts_before_our_names_is_never_run_as_the_owner(fresh: Es
         db.execute("select rowlock.sent_before('{00000000-0000-0000-0000-000000000000}'::uuid[])")
         for _ in range(2):
             db.execute("select rowlock.enqueue('t', key => 'trapped', taken => 'replace', priority => 1)")
+        db.execute("select rowlock.enqueue('w', version => 1, key => 'caught')")
+        for key in ("one", "one", "two"):
+            db.execute("select rowlock.signal('caught', 'paid', key => %s)", [key])
+        db.execute("select rowlock.send_signal(gen_random_uuid(), gen_random_uuid()::text, 'paid', '{}', null)")
 
         told = {who for (who,) in db.execute("select who from public.loot")}
         owner = db.execute("select current_user").fetchone()
@@ -286,6 +296,29 @@ def test_an_enqueuer_frees_no_key_of_an_ended_job_but_one_whose_period_is_over(
         held = one(owner, "select count(*) from rowlock.keys")
         owner.execute("delete from rowlock.keys; delete from rowlock.history")
     assert (free, held) == (((True,), 0) if until == "-1 hour" else ((False,), 1))
+
+
+def test_an_enqueuer_tells_a_live_workflow_and_changes_nothing_else_of_it(estate: Estate) -> None:
+    facts = "select to_jsonb(job) - array['wakes', 'wakes_at', 'state', 'waits_for', 'run_at'] from rowlock.jobs as job"
+    with estate.session(OWNER) as owner, estate.session("enqueue") as db:
+        job = put(owner, "waiting", task="w", version=1, claims=1, waits_for="signal", wakes_at=1, key="theirs")
+        before = owner.execute(facts.encode()).fetchall()
+
+        answers = [one(db, "select rowlock.signal('theirs', 'paid', key => %s)", key) for key in ("a", "a", "b")]
+        for text in (
+            "select * from rowlock.signals",
+            "delete from rowlock.signals",
+            "update rowlock.jobs set wakes = 9",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                db.execute(text.encode())
+
+        after = owner.execute(facts.encode()).fetchall()
+        stored = owner.execute("select job, key from rowlock.signals order by number").fetchall()
+        owner.execute("delete from rowlock.jobs; delete from rowlock.keys; delete from rowlock.signals")
+    assert answers == ["sent", "duplicate", "sent"]
+    assert stored == [(job, "a"), (job, "b")]
+    assert after == before
 
 
 def tables(db: Db) -> list[tuple[str, ...]]:

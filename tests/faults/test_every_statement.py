@@ -7,40 +7,24 @@ has ended and every invariant holds. Which statements there are is recorded anew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-import psycopg
 import pytest
-from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
 from rowlock.store.jobs import Lane
 from tests.engine import Engine
 from tests.faults import stations, tasks
-from tests.faults.check import assert_all_is_well, check
 from tests.faults.conftest import MakeCrew
-from tests.faults.crew import LIMIT, Crew, Member
+from tests.faults.crew import LIMIT, Member
 from tests.faults.oracle import Oracle
 from tests.faults.proxy import Proxy
 from tests.faults.seeds import Trial
-from tests.faults.sending import Sender
-from tests.faults.striking import MODES, Mode, Point, strike
+from tests.faults.striking import MODES, Mode
+from tests.faults.victims import CLAIM, OPTIONS, RENEW, SETTLE, START, Db, Victims, at
 from tests.waiting import until
 
-Db = psycopg.Connection[TupleRow]
-
-OPTIONS = {"lease": 3, "renew": 0.4, "deadline": 0.6, "grace": 0.2, "slots": 4, "app": "tests.faults.stations"}
-
 ENVIRONMENT = {"ROWLOCK_DEADLINE": "1"}  # of what comes before there is a worker
-
-CLAIM, SETTLE, RENEW, START = "rowlock claim", "rowlock settle", "rowlock renew", "rowlock start"
-
-
-def at(who: str, *names: str) -> list[Point]:
-    return [Point(name, who) for name in names]
-
 
 # From the start of the process until it waits for its next job.
 STARTING = [
@@ -80,86 +64,18 @@ SELDOM = {
 }
 
 
-@dataclass
-class Scene:
-    """A database behind a proxy, and the workers that are struck there."""
-
-    url: str
-    proxy: Proxy
-    crew: Crew
-    oracle: Oracle
-    app: Rowlock
-    db: Db
-
-    def __post_init__(self) -> None:
-        self.sender = Sender(self.app, self.oracle)
-        self.runs = 0
-
-    def victim(self) -> Member:
-        """A worker that works behind the proxy: the last one, if it lives."""
-        [*_, last] = self.crew.living() or self.crew.start()
-        return last.works()
-
-    @contextmanager
-    def struck(self, point: Point, mode: Mode, *, victim: Callable[[], Member]) -> Iterator[None]:
-        """What is done inside it leads to the statement, which is struck; then all is well again."""
-        self.proxy.forget()
-        happened = strike(self.proxy, point, mode, kill=lambda: victim().kill())
-        try:
-            yield
-            until(happened.is_set, what=f"{mode} at {point}", limit=LIMIT)
-        except BaseException as error:
-            error.add_note(f"{mode} at {point}")
-            raise
-        finally:
-            self.proxy.forget()
-        self.runs += 1
-
-    def state(self, job: str) -> str | None:
-        """Where a job is."""
-        found = self.db.execute(
-            """
-            select state from rowlock.jobs where id = %(id)s
-            union all select state from rowlock.history where id = %(id)s
-            """,
-            {"id": job},
-        ).fetchall()
-        assert len(found) == 1, f"job {job} is in {len(found)} places"
-        return str(found[0][0])
-
-    def ends(self, job: str, *states: str) -> None:
-        """Wait for a job's end."""
-        live = {"ready", "running", "waiting"}
-        until(lambda: self.state(job) not in live, what=f"the end of job {job}", limit=LIMIT)
-        assert self.state(job) in states
-
-    def runs_now(self, job: str) -> None:
-        until(lambda: self.state(job) == "running", what=f"a start of job {job}", limit=LIMIT)
-
-    def conclude(self, trial: Trial, *, exact_crashes: bool) -> None:
-        """Faults off: a worker that nothing stands before does what is left, and all is well."""
-        self.crew.kill()
-        self.crew.start(url=self.url)[0].works()
-        query = "select not exists (select from rowlock.jobs)"
-        until(lambda: self.db.execute(query).fetchone() == (True,), what="the end of all jobs", limit=LIMIT)
-        self.crew.stop()
-        assert_all_is_well(check(self.oracle, self.db, exact_crashes=exact_crashes))
-        trial.counts.pop("seed")
-        trial.count(runs=self.runs)
-
-
 @pytest.fixture
-def scene(url: str, make_crew: MakeCrew, oracle: Oracle, recorded: Db) -> Iterator[Scene]:
+def scene(url: str, make_crew: MakeCrew, oracle: Oracle, recorded: Db) -> Iterator[Victims]:
     with Proxy(url) as proxy, Rowlock(url) as app:
         crew = make_crew(proxy.url, **OPTIONS)
-        yield Scene(url, proxy, crew, oracle, app, recorded)
+        yield Victims(url, proxy, crew, oracle, app, recorded)
         crew.kill()
 
 
 every_mode = pytest.mark.parametrize("mode", MODES, ids=str)
 
 
-def test_these_are_all_the_statements_of_a_worker(scene: Scene) -> None:
+def test_these_are_all_the_statements_of_a_worker(scene: Victims) -> None:
     """A life in which everything happens once. A statement that is new has to be entered above."""
     alive = {(point.name, point.who) for point in (*STARTING, *WORKING, *RESCUING, *CANCELLING)}
     listed = alive | {(point.name, point.who) for point in STOPPING}
@@ -177,13 +93,13 @@ def test_these_are_all_the_statements_of_a_worker(scene: Scene) -> None:
     assert said(scene) == listed
 
 
-def said(scene: Scene) -> set[tuple[str, str]]:
+def said(scene: Victims) -> set[tuple[str, str]]:
     """The statements that were recorded, and whose they were."""
     return {(one.name, one.who) for one in list(scene.proxy.passed) if one.name not in SELDOM}
 
 
 @every_mode
-def test_a_worker_that_starts(scene: Scene, mode: Mode, trial: Trial) -> None:
+def test_a_worker_that_starts(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in STARTING:
         started: list[Member] = []
         with scene.struck(point, mode, victim=lambda: until(lambda: started)[0]):  # noqa: B023  it is called in here
@@ -199,7 +115,7 @@ def test_a_worker_that_starts(scene: Scene, mode: Mode, trial: Trial) -> None:
 
 
 @every_mode
-def test_a_worker_that_works(scene: Scene, mode: Mode, trial: Trial) -> None:
+def test_a_worker_that_works(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in WORKING:
         victim = scene.victim()
         with scene.struck(point, mode, victim=lambda: victim):  # noqa: B023  it is called in here
@@ -212,7 +128,7 @@ def test_a_worker_that_works(scene: Scene, mode: Mode, trial: Trial) -> None:
 
 
 @every_mode
-def test_a_worker_that_rescues(scene: Scene, mode: Mode, trial: Trial) -> None:
+def test_a_worker_that_rescues(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in RESCUING:
         victim = scene.victim()
         with scene.struck(point, mode, victim=lambda: victim):  # noqa: B023  it is called in here
@@ -226,7 +142,7 @@ def test_a_worker_that_rescues(scene: Scene, mode: Mode, trial: Trial) -> None:
 
 
 @every_mode
-def test_a_worker_whose_job_is_cancelled(scene: Scene, mode: Mode, trial: Trial) -> None:
+def test_a_worker_whose_job_is_cancelled(scene: Victims, mode: Mode, trial: Trial) -> None:
     jobs = []
     for point in CANCELLING:
         victim = scene.victim()
@@ -242,7 +158,7 @@ def test_a_worker_whose_job_is_cancelled(scene: Scene, mode: Mode, trial: Trial)
 
 
 @every_mode
-def test_a_worker_that_stops(scene: Scene, mode: Mode, trial: Trial) -> None:
+def test_a_worker_that_stops(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in STOPPING:
         victim = scene.victim()
         job = stay(scene, f"later, {point.name}")
@@ -259,14 +175,14 @@ def test_a_worker_that_stops(scene: Scene, mode: Mode, trial: Trial) -> None:
     scene.conclude(trial, exact_crashes=mode.name != "black hole")
 
 
-def stay(scene: Scene, gate: str) -> str:
+def stay(scene: Victims, gate: str) -> str:
     """A job that runs until the gate is open."""
     job = scene.sender.send(lambda n: tasks.stay.bind(n, gate))
     scene.runs_now(job)
     return job
 
 
-def orphan(scene: Scene) -> str:
+def orphan(scene: Victims) -> str:
     """A job of a worker whose lease has run out."""
     job = scene.sender.send(lambda n: tasks.touch.using(queue="elsewhere").bind(n))
     dead = Engine(scene.url)

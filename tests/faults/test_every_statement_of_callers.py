@@ -43,7 +43,10 @@ SHORT, LONG = timedelta(seconds=0.4), timedelta(seconds=10)
 PASSING = {"reply lost", "deadlock", "read-only"}
 BULK = 4
 REPLACE = Key("k", taken="replace")
-CLEAR = "delete from rowlock.jobs; delete from rowlock.history; delete from rowlock.keys; delete from rowlock.events"
+CLEAR = """
+    delete from rowlock.jobs; delete from rowlock.history; delete from rowlock.keys; delete from rowlock.events;
+    delete from rowlock.signals
+"""
 
 
 @dataclass(frozen=True)
@@ -232,6 +235,54 @@ def cancelled(proxy: Proxy, job: UUID, *, deadline: timedelta = LONG) -> bool | 
     with caller(proxy.url, deadline=deadline) as program:
         try:
             return program.app.get(job).cancel()
+        except (psycopg.Error, RowlockError):
+            return None
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("how", ["plain", "in a loop"])
+def test_a_signal_is_acknowledged_or_it_can_be_sent_again(
+    how: str, key: str | None, proxy: Proxy, db: Db, trial: Trial
+) -> None:
+    everywhere = recorded(proxy, lambda: signalled(proxy, a_workflow(db), how, key))
+    assert "signal_send" in {point.name for point in everywhere}
+
+    for point, mode in itertools.product(everywhere, MODES):
+        job = a_workflow(db)
+        with struck(proxy, point, mode):
+            answer = signalled(proxy, job, how, key, deadline=SHORT if mode.name == "black hole" else LONG)
+
+        with noted(f"{mode} at {point}, and was told {answer}"):
+            assert answer or mode.name not in PASSING or point.name == "select"
+            [(stored, wakes)] = db.execute(
+                "select (select count(*) from rowlock.signals), wakes from rowlock.jobs"
+            ).fetchall()
+            assert stored == wakes
+            assert stored == 1 or (stored == 0 and not answer), "it was lost, or sent twice"
+            assert not (answer and mode.kills)
+            if key is not None:
+                assert signalled(proxy, job, how, key) == (stored == 0)
+    trial.counts.pop("seed")
+    trial.count(statements=len(everywhere), runs=len(everywhere) * len(MODES))
+
+
+def a_workflow(db: Db) -> UUID:
+    """The only job there is."""
+    db.execute(CLEAR)
+    [(job,)] = db.execute("select rowlock.enqueue('w', version => 1)").fetchall()
+    return UUID(str(job))
+
+
+def signalled(proxy: Proxy, job: UUID, how: str, key: str | None, *, deadline: timedelta = LONG) -> bool | None:
+    """What one is told who sends a signal; None for an error."""
+
+    async def in_a_loop(app: Rowlock) -> bool:
+        async with app:
+            return await app.asignal(job, "paid", key=key)
+
+    with caller(proxy.url, deadline=deadline) as program:
+        try:
+            return program.app.signal(job, "paid", key=key) if how == "plain" else asyncio.run(in_a_loop(program.app))
         except (psycopg.Error, RowlockError):
             return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pytest
 from rowlock import Filter, Job, Key, Rowlock, RowlockError, Task
 from rowlock.db.session import connect, run
 from rowlock.store.roles import ALL, ROLES, Role
+from rowlock.workflow.context import Context
 from tests.cli.conftest import Type, shop, typed
 from tests.cli.programs import Shop
 from tests.faults.estate import OWNER, STRANGER, Db, Estate, as_user, make_expired_part
@@ -21,6 +23,7 @@ from tests.house.reading import statements
 from tests.rows import put
 from tests.waiting import auntil
 from tests.worker.working import one
+from tests.workflow.remembering import end, put_failure, put_signal, put_step, put_workflow
 
 __all__ = ["shop", "typed"]  # fixtures
 
@@ -32,7 +35,7 @@ TABLE_PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "referen
 # The statements that a role's clients say. What is in none of them takes no rights: savepoints, times, catalogues.
 ENQUEUES = {
     *("job_enqueue", "job_put", "job_put_keyed", "job_load", "job_sent_before", "job_take_back", "queue_wake"),
-    "queue_channels",
+    *("queue_channels", "signal_send"),
 }
 RESULTS = {"job_endings", "waiter_enter", "waiter_leave"}
 WORKS = {
@@ -45,6 +48,8 @@ WORKS = {
     *("lane_list", "lane_count", "lane_due", "running_count", "waiting_count", "job_live"),
     *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
     *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
+    *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
+    *("workflow_restart", "workflow_state", "child_abandon"),
     "job_replace",
 }
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
@@ -54,6 +59,7 @@ LOOKS = {
     *("lane_list", "lane_count", "running_count", "waiting_count", "trouble_count", "rescue_count", "minute_sum"),
     *("duration_sum", "claim_probe", "worker_list", "job_locate", "queue_blocked", "lane_due"),
     *("schedule_outline", "firing_list"),
+    *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
@@ -61,6 +67,7 @@ OPERATES = {
     *("job_held", "job_lock", "job_endings", "key_look"),
     *("schedule_list", "schedule_lock", "schedule_add", "schedule_edit", "schedule_pause", "schedule_resume"),
     *("schedule_run", "schedule_remove"),
+    *("step_list", "signal_list", "workflow_fork", "workflow_recall", "step_recall", "step_error"),
 }
 SAYS = {
     "enqueue": ENQUEUES,
@@ -80,11 +87,12 @@ BESIDE = {
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
         *("pause_end", "rescue_count", "waiter_leave"),
         *("schedule_list", "schedule_lock", "schedule_outline", "schedule_pause", "schedule_resume", "schedule_run"),
-        "firing_list",
+        *("firing_list", "child_list", "signal_outline"),
     },
     "operator": {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "pause_expire", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
+        *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
     },
 }
 
@@ -99,7 +107,7 @@ def test_a_role_has_on_every_column_what_the_manifest_says_and_nothing_more(esta
             """
             select relname, attname, privilege, has_column_privilege(%s, pg_class.oid, attnum, privilege)
             from pg_class join pg_attribute on attrelid = pg_class.oid cross join unnest(%s::text[]) as privilege
-            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p') and not relispartition
+            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition
                 and attnum > 0 and not attisdropped
             """,
             [who(role), list(PRIVILEGES)],
@@ -124,7 +132,7 @@ def test_a_role_has_on_every_table_what_the_manifest_says_and_on_parts_nothing(e
             """
             select relname, privilege
             from pg_class cross join unnest(%s::text[]) as privilege
-            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p')
+            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v')
                 and has_table_privilege(%s, pg_class.oid, privilege)
             """,
             [list(TABLE_PRIVILEGES), who(role)],
@@ -166,14 +174,14 @@ def test_there_is_nothing_in_the_schema_that_the_manifest_does_not_know_of(estat
         others = db.execute(
             """
             select relname from pg_class
-            where relnamespace = 'rowlock'::regnamespace and relkind not in ('r', 'p', 'i', 'I')
+            where relnamespace = 'rowlock'::regnamespace and relkind not in ('r', 'p', 'v', 'i', 'I')
             """
         ).fetchall()
         functions = {
             name for (name,) in db.execute("select proname from pg_proc where pronamespace = 'rowlock'::regnamespace")
         }
 
-    assert others == [], "sequences and views have rights too: put them into the manifest"
+    assert others == [], "sequences have rights too: put them into the manifest"
     assert functions - {name for role in ROLES for name in role.functions} == {"part_name"}
 
 
@@ -282,10 +290,15 @@ def test_a_client_that_may_only_enqueue_enqueues_in_every_way(estate: Estate) ->
         own.autocommit = True
         by_sql = one(own, "select rowlock.enqueue('t', queue => %s, key => %s)", queue, f"{key} in SQL")
         again = one(own, "select rowlock.enqueue('t', queue => %s, key => %s)", queue, f"{key} in SQL")
+        flow = one(own, "select rowlock.enqueue('w', queue => %s, version => 1)", queue)
+        signals = [app.signal(flow, "paid", key="once"), app.signal(flow, "paid", key="once", connection=own)]
+        signals.append(one(own, "select rowlock.signal(%s, 'paid', key => 'once')", str(flow)))
 
     with estate.session(OWNER) as db:
-        assert one(db, "select count(*) from rowlock.jobs where queue = %s", queue) == 1 + 2 + 600 + 1 + 1 + 1
+        assert one(db, "select count(*) from rowlock.jobs where queue = %s", queue) == 1 + 2 + 600 + 1 + 1 + 1 + 1
         clear(db, queue)
+        db.execute("delete from rowlock.signals where job = %s", [flow])
+    assert signals == [True, False, "duplicate"]
     assert (first.id, first.created, second.created) == (second.id, True, False)
     assert by_sql == again
     assert (changed.id, changed.created) == (first.id, False)
@@ -327,6 +340,47 @@ def test_a_worker_works_and_keeps_house_without_owning_anything(estate: Estate) 
         clear(db, queue)
     assert sorted(tried) == ["enqueued", "rescued"]
     assert rescues == [("rescued",)]
+
+
+def test_a_worker_runs_workflows_without_owning_anything(estate: Estate) -> None:
+    queue = f"q-{uuid4()}"
+    with estate.session(OWNER) as db, Rowlock(estate.url("worker")) as app:
+        task = declared(app, queue)
+        undone: list[str] = []
+
+        @app.workflow(name="w", queue=queue)
+        async def w(ctx: Context, turn: int) -> None:
+            ctx.state["turn"] = turn
+            await ctx.using(name="step").step(str, turn)
+            if turn == 0:
+                await ctx.signal("go")
+            if turn == 1:
+                late = ctx.run(task.using(delay=timedelta(days=1)).bind("left"))
+                await ctx.any(late, ctx.sleep(timedelta(microseconds=1)))
+                ctx.restart(2)
+            ctx.undo(undone.append, "it")
+            await ctx.run(task.bind("child"))
+            await ctx.sleep(timedelta(microseconds=1))
+            raise ValueError("no")
+
+        w.enqueue(0)
+        app.signal(w.using(key=f"k-{queue}").enqueue(1), "heard")
+        over = "select count(*) from rowlock.history where queue = %s"
+        parked = "select count(*) from rowlock.jobs where queue = %s and waits_for = 'signal'"
+        work(app, queue, lambda: one(db, over, queue) == 3 and one(db, parked, queue) == 1)
+
+        ends = db.execute("select task, state from rowlock.history where queue = %s order by 1, 2", [queue]).fetchall()
+        events = db.execute(
+            "select kind, details ->> 'workflow' is not null from rowlock.events where details ->> 'queue' = %s",
+            [queue],
+        ).fetchall()
+        db.execute("delete from rowlock.keys where key = %s", [f"k-{queue}"])
+        for (job,) in db.execute("select id from rowlock.jobs where queue = %s and version = 1", [queue]).fetchall():
+            forget(db, job)
+        clear(db, queue)
+    assert ends == [("t", "cancelled"), ("t", "succeeded"), ("w", "failed")]
+    assert undone == ["it"]
+    assert events == [("abandoned", True)]
 
 
 def test_who_waits_for_results_needs_no_other_right(estate: Estate) -> None:
@@ -426,10 +480,14 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         app.schedules.resume(queue)
         app.schedules.run_now(queue)
         scheduled = app.schedules.remove(queue)
+        workflow = put_workflow(db, queue=queue)
+        put_step(db, workflow, "charge")
+        app.workflows.fork(workflow, from_step="charge")
         with estate.session("operator") as sql:
             in_sql = one(sql, "select rowlock.cancel(%s)", jobs[1])
         kinds = {event.kind for event in app.jobs.events(limit=100)}
 
+        forget(db, workflow)
         clear(db, queue)
         clear(db, f"{queue}-2")
         clear(db, "default")
@@ -441,6 +499,54 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
     assert in_sql == "cancelled"
     operator = next(role for role in ROLES if role.name == "operator")
     assert kinds >= set(operator.events)
+
+
+def test_an_operator_looks_into_workflows_and_has_them_go_on(estate: Estate) -> None:
+    queue = f"q-{uuid4()}"
+    with estate.session(OWNER) as db, estate.app("operator") as app, estate.session("operator") as sql:
+        waits, sleeps, failed = (put_workflow(db, state, queue=queue) for state in ("waiting", "ready", "ready"))
+        put_step(db, failed, "reserve", at=1, value="r-1")
+        put_step(db, failed, "charge", at=2, state="failed")
+        put_failure(db, failed, "charge", at=4)
+        put_signal(db, failed, "hurry", payload={"x": 1})
+        end(db, failed, "failed")
+
+        ended = app.workflows.show(failed)
+        cancelled = (app.jobs.cancel(Filter(ids=[waits])).changed, one(sql, "select rowlock.cancel(%s)", sleeps))
+        retried = app.jobs.retry(Filter(ids=[failed])).changed
+        live = app.workflows.show(failed)
+        listed = app.workflows.list(queue=queue)
+
+        forget(db, failed)
+        clear(db, queue)
+    assert [step.result for step in ended][:2] == ["r-1", None]
+    assert [signal.payload for signal in ended.signals] == [{"x": 1}]
+    assert (cancelled, retried) == ((1, "cancelled"), 1)
+    assert [step.key for step in live] == ["reserve"]
+    assert live.signals == ended.signals
+    assert [record.id for record in listed.records] == [failed, sleeps, waits]
+
+
+def test_a_viewer_sees_what_workflows_did_and_not_with_what(estate: Estate) -> None:
+    queue = f"q-{uuid4()}"
+    with estate.session(OWNER) as db, estate.app("viewer") as app:
+        live, past = put_workflow(db, queue=queue, args={"card": "4242"}), put_workflow(db, queue=queue)
+        for job in (live, past):
+            put_step(db, job, "charge", at=1, took=2, input=["4242"], value="paid", error={"type": "E"})
+            put_signal(db, job, "hurry", payload="4242")
+        end(db, past, "succeeded", result='"4242"', workflow_state='"4242"')
+
+        listed = app.workflows.list(queue=queue)
+        seen = [app.workflows.show(job) for job in (live, past)]
+
+        forget(db, live)
+        clear(db, queue)
+    assert [(record.id, record.current_step) for record in listed.records] == [(past, "charge"), (live, "charge")]
+    assert [[step.key for step in timeline] for timeline in seen] == [["charge"], ["charge"]]
+    assert [[step.duration for step in timeline] for timeline in seen] == [[timedelta(seconds=2)]] * 2
+    assert [signal.name for signal in seen[0].signals] == ["hurry"]
+    assert "4242" not in json.dumps([timeline.to_dict() for timeline in seen])
+    assert "paid" not in json.dumps([timeline.to_dict() for timeline in seen])
 
 
 # None does what is not its own
@@ -498,7 +604,18 @@ FORBIDDEN = {
     "select rowlock.drop_part('history', '2020-01-01')": ANYBODY - {"worker"},
     "select rowlock.part_name('history', '2020-01-01')": ANYBODY,
     "select rowlock.cancel(gen_random_uuid())": ANYBODY - {"operator"},
+    "select input, result, state, last_error from rowlock.workflows": ANYBODY - {"operator"},
+    "select input from rowlock.workflow_steps": ANYBODY - {"operator"},
+    "select result, error from rowlock.workflow_steps": ANYBODY - {"operator"},
+    "select id from rowlock.workflows": {"enqueue", "results", "worker"},
+    "select payload from rowlock.signals": {"enqueue", "results", "viewer"},
+    "select value from rowlock.steps": {"enqueue", "results", "viewer"},
+    "update rowlock.steps set value = null": ANYBODY - {"worker"},
+    "select steps from rowlock.history": ANYBODY - {"operator"},
+    "select workflow_state from rowlock.jobs": {"enqueue", "results", "viewer"},
     "select rowlock.enqueue('t')": {"results", "viewer", STRANGER},
+    "select rowlock.signal('k', 'paid')": {"results", "viewer", STRANGER},
+    "insert into rowlock.signals (job) values (gen_random_uuid())": ANYBODY - {"operator"},
     "select from rowlock.jobs": {STRANGER},
     "select rowlock.now()": {STRANGER},
 }
@@ -605,6 +722,11 @@ def work(app: Rowlock, queue: str, happened: Callable[[], object]) -> None:
             await auntil(happened, what="the work of a worker", limit=90)
 
     asyncio.run(until_then())
+
+
+def forget(db: Db, job: UUID) -> None:
+    db.execute("delete from rowlock.steps where job = %s", [job])
+    db.execute("delete from rowlock.signals where job = %s", [job])
 
 
 def clear(db: Db, queue: str) -> None:

@@ -186,6 +186,59 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "M19",
+        "a child is written down and enqueued in two transactions: between them it is wedged for ever",
+        "tests/faults/test_workflow_locks.py::test_a_child_that_was_written_down_and_could_not_be_enqueued_is_neither",
+        [
+            Change(
+                "db/link.py",
+                "            async with connection.transaction():\n                return await aconverse(",
+                "            if connection:\n                return await aconverse(",
+            ),
+        ],
+    ),
+    Mutant(
+        "M20",
+        "a signal makes a workflow ready that runs, and a second worker runs the step that is under way",
+        "tests/faults/test_family_interleavings.py::test_who_wakes_a_workflow_that_runs_starts_no_second_one[signal]",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "        is_parked := live.wakes_at is not null and coalesce(live.waits_for in ('signal', 'children'), true);\n",
+                "        is_parked := true;\n",
+            ),
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "        set wakes = live.wakes + 1, wakes_at = null, state = 'ready', waits_for = null, reason = null,",
+                "        set wakes = live.wakes + 1, wakes_at = null, state = 'ready', token = null, waits_for = null, reason = null,",
+            ),
+        ],
+    ),
+    Mutant(
+        "M21",
+        "steps of parallel branches are numbered in the order in which these come to them",
+        "tests/workflow/test_steps.py::test_branches_that_end_in_another_order_do_not_exchange_their_results",
+        [
+            Change(
+                "workflow/branch.py",
+                '        branch = Branch(f"{self.path}{self.number(task)}/", self._seed)\n        branch.task = task\n        return branch\n',
+                "        return self\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "M22",
+        "workflows are not taken back from workers that died",
+        "tests/faults/test_workflow_zombies.py::test_a_zombie_that_wakes_up_to_enqueue_a_child_has_none",
+        [
+            Change(
+                "store/sql/job_orphans.sql",
+                "        where state = 'running' and worker = dead.id and token <> all(:without::uuid[])\n",
+                "        where state = 'running' and worker = dead.id and token <> all(:without::uuid[]) and version is null\n",
+            ),
+        ],
+    ),
+    Mutant(
         "M23a",
         "whoever looks first is trusted to be alone: what two have seen, two fire",
         "tests/faults/test_interleavings.py::test_a_slot_that_two_fire_has_one_job",
@@ -467,6 +520,167 @@ MUTANTS: tuple[Mutant, ...] = (
                 "db/steady.py",
                 '"select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]',
                 "f\"select pg_try_advisory_xact_lock(hashtextextended('{self.schema}.{chore}', 0))\"",
+            ),
+        ],
+    ),
+    Mutant(
+        "T12",
+        "a signal brings a workflow back to life that is being cancelled",
+        "tests/faults/test_signal_interleavings.py::test_a_cancelled_workflow_never_comes_back_however_many_signals_come",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "            when live.cancel_at is not null then 'ended'\n            else 'sent'\n",
+                "            else 'sent'\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "T13",
+        "a duplicate of a signal is stored once, and wakes twice",
+        "tests/store/test_sql_signal.py::test_a_second_signal_with_the_same_key_is_nothing",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "        if answer <> 'sent' or is_mine then\n",
+                "        if answer <> 'sent' or is_mine then\n            update rowlock.jobs as one set wakes = one.wakes + 1 where one.id = job;\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "T14",
+        "a signal that comes while its wait begins is stored, and wakes nobody: who parks does not look",
+        "tests/faults/test_signal_interleavings.py::test_a_signal_that_comes_while_its_wait_begins_is_read_or_wakes",
+        [
+            Change(
+                "store/sql/workflow_return.sql",
+                "            when attempt.parked and job.wakes >= attempt.wakes_at then 'back'\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "T14b",
+        "a signal that comes while its wait begins is stored, and wakes nobody: who sends has looked too early",
+        "tests/faults/test_signal_interleavings.py::test_a_signal_that_waits_for_the_one_who_parks_wakes_the_workflow",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "into live from rowlock.jobs as one where one.id = job for update;",
+                "into live from rowlock.jobs as one where one.id = job;",
+            ),
+        ],
+    ),
+    Mutant(
+        "T14c",
+        "a signal whose answer was lost is sent again, and is another one",
+        "tests/workflow/test_sending.py::test_a_lost_answer_is_asked_for_again_and_nothing_is_sent_twice",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "where one.id = send_signal.id and one.job = send_signal.job",
+                "where false",
+            ),
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "            id, job, 1 + coalesce(",
+                "            gen_random_uuid(), job, 1 + coalesce(",
+            ),
+        ],
+    ),
+    Mutant(
+        "T14d",
+        "a signal that comes while its workflow ends is told to be stored, and is in no record",
+        "tests/workflow/test_end_and_signal.py::test_a_signal_that_slips_in_while_its_workflow_ends_is_in_its_record",
+        [
+            Change(
+                "store/sql/workflow_settle.sql",
+                "    where job.wakes = (select seen.wakes from rowlock.jobs as seen where seen.id = attempt.id)\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "W1",
+        "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
+        "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",
+        [
+            Change("store/sql/step_record.sql", "        for no key update skip locked\n", ""),
+        ],
+    ),
+    Mutant(
+        "W2",
+        "a step is written under a lock that others share, and waits for their transactions",
+        "tests/faults/test_family_interleavings.py::test_a_transaction_that_nobody_ends_holds_up_no_others_step",
+        [
+            Change("store/sql/step_record.sql", "for no key update skip locked", "for share skip locked"),
+        ],
+    ),
+    Mutant(
+        "W3",
+        "a step is written by whoever knows the workflow's id",
+        "tests/faults/test_family_interleavings.py::test_a_zombie_writes_nothing_once_another_has_its_workflow",
+        [
+            Change("store/sql/step_record.sql", " and job.token = step.token", ""),
+        ],
+    ),
+    Mutant(
+        "W4",
+        "a child's end is in its parent's record, and wakes nobody",
+        "tests/faults/test_family_interleavings.py::test_a_child_that_ends_while_its_parent_parks_wakes_it",
+        [
+            Change(
+                "store/sql/workflow_settle.sql",
+                "    where id = any((select ids from counted)::uuid[])\n",
+                "    where id = any((select ids from counted)::uuid[]) and false\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "W5",
+        "a child that ends in one statement with its parent is told to a row that is gone",
+        "tests/faults/test_family_interleavings.py::test_a_child_that_ends_with_its_parent_in_one_statement",
+        [
+            Change(
+                "store/sql/workflow_settle.sql",
+                " and parent <> all(array(select id from found)))",
+                ")",
+            ),
+        ],
+    ),
+    Mutant(
+        "W6",
+        "who parks does not look whether somebody has asked to cancel the workflow",
+        "tests/faults/test_family_interleavings.py::test_a_cancel_of_a_workflow_that_parks_is_noticed_whoever_comes_first",
+        [
+            Change(
+                "store/sql/workflow_return.sql",
+                "            when job.cancel_at is not null and not attempt.undoing then 'back'\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "W7",
+        "a transaction whose workflow's row somebody has just then is taken for a zombie's",
+        "tests/faults/test_workflow_locks.py::test_a_transaction_of_a_workflow_waits_for_one_who_has_its_row",
+        [
+            Change(
+                "workflow/tries.py",
+                "    if not ((yield query) or ((yield jobs.lock(row.id)) and (yield query))):",
+                "    if not (yield query):",
+            ),
+        ],
+    ),
+    Mutant(
+        "W8",
+        "a child whose parent's row somebody has just then is taken for a zombie's",
+        "tests/faults/test_workflow_locks.py::test_the_transaction_of_a_child_waits_for_one_who_has_its_parents_row",
+        [
+            Change(
+                "store/ending.py",
+                "        if job.parent is not None:\n            yield jobs.lock(job.parent)\n",
+                "",
             ),
         ],
     ),

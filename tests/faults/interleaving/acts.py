@@ -262,6 +262,12 @@ def register(worker: str) -> Query[float]:
     )
 
 
+def bare(statement: str) -> Part:
+    """A statement of the test's."""
+    yield statement
+    return []
+
+
 def claimed(facts: Iterable[Fact]) -> list[Claimed]:
     """The rows that these facts say are held."""
     return [fact.row for fact in facts if fact.row is not None]
