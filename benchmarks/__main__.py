@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 import psycopg
 
-from benchmarks import backlog, drain, enqueue, held_snapshot, idle, latency, producers, recovery
+from benchmarks import backlog, drain, enqueue, held_snapshot, idle, latency, producers, recovery, workflow
 from benchmarks.arena import Arena, arena
 from benchmarks.measure import Broken, Case, Effort, Track
 from benchmarks.report import print_json, print_table, progress_bar
@@ -27,6 +27,7 @@ SCENARIOS: dict[str, Scenario] = {
     "backlog": backlog.measure,
     "idle": idle.measure,
     "recovery": recovery.measure,
+    "workflow": workflow.measure,
 }
 ALL = "all"
 

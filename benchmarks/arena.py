@@ -41,11 +41,13 @@ class Arena:
 
     def clear(self) -> None:
         """Forget every job, ended ones included."""
-        self.connection.execute(f"truncate {SCHEMA}.jobs, {SCHEMA}.history, {SCHEMA}.keys")
+        self.connection.execute(
+            f"truncate {SCHEMA}.jobs, {SCHEMA}.history, {SCHEMA}.keys, {SCHEMA}.steps, {SCHEMA}.signals"
+        )
 
     def calm(self) -> None:
         """Do now what would else happen during one round and not during another."""
-        self.connection.execute(f"vacuum {SCHEMA}.jobs, {SCHEMA}.history")
+        self.connection.execute(f"vacuum {SCHEMA}.jobs, {SCHEMA}.history, {SCHEMA}.steps")
         with suppress(psycopg.errors.InsufficientPrivilege):
             self.connection.execute("checkpoint")
 
@@ -63,8 +65,8 @@ class Arena:
         """Whether no job is left; walks over dead rows, so not a question to ask all the time."""
         return not self.ask(f"select exists (select from {SCHEMA}.jobs)")
 
-    def verify(self, count: int) -> None:
-        """Broken unless so many jobs ended, each once and well."""
+    def verify(self, count: int, *, steps: int | None = None) -> None:
+        """Broken unless so many jobs ended, each once and well; workflows with so many steps each."""
         row = self.connection.execute(
             f"""
             select
@@ -75,6 +77,15 @@ class Arena:
         ).fetchone()
         if row != (0, count, count, count):
             raise Broken(f"{count} jobs should have succeeded, once each; left, ended, distinct, succeeded are {row}")
+        if steps is not None and (found := self._steps()) != {steps}:
+            raise Broken(f"each workflow should have {steps} steps; they have {found}")
+
+    def _steps(self) -> set[int]:
+        """How many steps ended workflows have."""
+        counted = self.connection.execute(
+            f"select distinct coalesce(json_array_length(steps -> 'steps'), 0) from {SCHEMA}.history"
+        )
+        return {row[0] for row in counted}
 
 
 @contextmanager

@@ -12,12 +12,12 @@ from benchmarks.measure import Broken, Case, Effort, Target, Track, interleave
 from benchmarks.tasks import SCHEMA, noop
 from rowlock.store.query import statement
 
-_CLAIM = 100
+CLAIM = 100
 _CLAIMS = 10
 # A B-tree of 100,000 jobs is as deep as one of a million, so what differs is what a claim walks over. One of a few is a
 # level less deep, which every job claimed pays for once: the case with few due jobs shows it.
 _DUE = 100_000
-_FEW = _CLAIM * _CLAIMS
+FEW = CLAIM * _CLAIMS
 
 # At the highest priority, so the claim looks there first. Ids are in order, as a client's are.
 _DELAYED = """
@@ -46,22 +46,22 @@ def measure(arena: Arena, effort: Effort, track: Track) -> list[Case]:
     due = min(_DUE, count)
     delayed = _DELAYED.format(schema=SCHEMA, task=noop.name, count=count)
     ended = _ENDED.format(schema=SCHEMA, task=noop.name, count=count)
-    buffers = interleave(
+    figures = interleave(
         {
-            "alone": partial(_buffers, arena, None, due=due),
-            "delayed": partial(_buffers, arena, delayed, due=due),
-            "ended": partial(_buffers, arena, ended, due=due),
-            "few, alone": partial(_buffers, arena, None, due=_FEW),
-            "few": partial(_buffers, arena, delayed, due=_FEW),
+            "alone": partial(buffers, arena, None, due=due),
+            "delayed": partial(buffers, arena, delayed, due=due),
+            "ended": partial(buffers, arena, ended, due=due),
+            "few, alone": partial(buffers, arena, None, due=FEW),
+            "few": partial(buffers, arena, delayed, due=FEW),
         },
         rounds=effort.repeated(full=3, quick=1),
         track=track,
     )
     target = Target(ratio_at_least=0.9, ratio_at_most=1.1)
     return [
-        _case("delayed", buffers["delayed"], buffers["alone"], due=due, target=target),
-        _case("ended", buffers["ended"], buffers["alone"], due=due, target=target),
-        _case("delayed-few-due", buffers["few"], buffers["few, alone"], due=_FEW, target=None),
+        _case("delayed", figures["delayed"], figures["alone"], due=due, target=target),
+        _case("ended", figures["ended"], figures["alone"], due=due, target=target),
+        _case("delayed-few-due", figures["few"], figures["few, alone"], due=FEW, target=None),
     ]
 
 
@@ -72,12 +72,12 @@ def _case(case: str, rowlock: list[float], limit: list[float], *, due: int, targ
         unit="buffers",
         rowlock_rounds=rowlock,
         limit_rounds=limit,
-        limit_is=f"the same claim of {_CLAIM} of {due:,} due jobs, with nothing else there",
+        limit_is=f"the same claim of {CLAIM} of {due:,} due jobs, with nothing else there",
         target=target,
     )
 
 
-def _buffers(arena: Arena, backlog: str | None, *, due: int) -> float:
+def buffers(arena: Arena, backlog: str | None, *, due: int) -> float:
     """Shared buffers per claim, hit or read, over a few claims that follow each other."""
     arena.clear()
     if backlog is not None:
@@ -89,11 +89,11 @@ def _buffers(arena: Arena, backlog: str | None, *, due: int) -> float:
 
 def _explained(bare: BareLoop) -> int:
     """A claim is an update, so explaining it with ANALYZE claims."""
-    query = bare.claim_query(_CLAIM)
+    query = bare.claim_query(CLAIM)
     text = "explain (analyze, buffers, format json) " + statement(query.name, SCHEMA)
     row = bare.connection.execute(text, query.params).fetchone()
     assert row is not None
     plan: dict[str, Any] = (json.loads(row[0]) if isinstance(row[0], str) else row[0])[0]["Plan"]
-    if plan["Actual Rows"] != _CLAIM:
-        raise Broken(f"a claim of {_CLAIM} jobs took {plan['Actual Rows']}")
+    if plan["Actual Rows"] != CLAIM:
+        raise Broken(f"a claim of {CLAIM} jobs took {plan['Actual Rows']}")
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])

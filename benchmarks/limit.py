@@ -12,6 +12,7 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 from benchmarks.tasks import SCHEMA, noop
+from rowlock import Task
 from rowlock.db.session import connect
 from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Succeeded
@@ -133,10 +134,15 @@ def rehearsed(conversation: Conversation[Any], bare: BareLoop) -> list[Query[Any
 @lru_cache(maxsize=8)
 def _succeeded(count: int) -> dict[str, str | None]:
     """What a settle of so many jobs says beside their ids and tokens: the same each time."""
-    nobody = Claimed(
+    return dict(jobs.settle([(claimed_by_nobody(noop), Succeeded(None), Keep().succeeded)] * count).params)
+
+
+def claimed_by_nobody(task: Task[..., Any]) -> Claimed:
+    """A row that stands for any other, where only what it shares with them counts."""
+    return Claimed(
         id=str(UUID(int=0)),
         token=str(UUID(int=0)),
-        task=noop.name,
+        task=task.name,
         args="",
         queue=DEFAULT_QUEUE,
         priority=0,
@@ -149,5 +155,5 @@ def _succeeded(count: int) -> dict[str, str | None]:
         paused=False,
         key=None,
         tags=None,
+        version=task.spec.version,
     )
-    return dict(jobs.settle([(nobody, Succeeded(None), Keep().succeeded)] * count).params)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from rowlock import Rowlock, current_job
+from rowlock import Context, Rowlock, current_job
 
 SCHEMA = "rowlock_bench"
 
@@ -15,6 +15,9 @@ app = Rowlock(schema=SCHEMA)
 
 # When each attempt of `stamp` began, by the job's id, on the machine's clock: every process here reads the same one.
 begun: dict[str, float] = {}
+
+# What `memoir` waits for.
+SIGNAL = "go on"
 
 _RESULT = "x" * 198  # 200 bytes with its quotes
 
@@ -46,3 +49,32 @@ async def stamp(n: int) -> None:
 async def hold(n: int) -> None:
     """Hold a slot until the worker ends."""
     await asyncio.Event().wait()
+
+
+async def nothing(n: int) -> int:
+    """A step that does nothing."""
+    return 1
+
+
+@app.workflow
+async def errand(ctx: Context, n: int) -> None:
+    """Five steps that do nothing."""
+    for number in range(1, 6):
+        await ctx.step(nothing, number)
+
+
+@app.workflow
+async def marathon(ctx: Context, n: int) -> None:
+    """Forty steps that do nothing, and when the first began."""
+    begun[str(ctx.id)] = time.monotonic()
+    for number in range(1, 41):
+        await ctx.step(nothing, number)
+
+
+@app.workflow
+async def memoir(ctx: Context, steps: int) -> None:
+    """So many steps, of which the last is a signal; note when it has come."""
+    for number in range(1, steps):
+        await ctx.step(nothing, number)
+    await ctx.signal(SIGNAL)
+    begun[str(ctx.id)] = time.monotonic()
