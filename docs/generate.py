@@ -13,9 +13,10 @@ from typing import Any, get_overloads
 import click
 
 import rowlock
-from rowlock import errors, operate, schedules, testing
+from rowlock import errors, operate, schedules, testing, workflow_desk
 from rowlock.cli.program import program
-from rowlock.tasks import Declaring
+from rowlock.registry import Declaring
+from rowlock.workflows import DeclaringWorkflows
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 MIGRATIONS = Path(rowlock.__file__).parent / "store" / "migrations"
@@ -27,21 +28,28 @@ WIDTH = 100
 ROOMS = {
     "app": "The app",
     "tasks": "Tasks and calls",
+    "workflows": "Workflows",
+    "workflow": "Inside a workflow",
+    "registry": "Declaring them",
     "jobs": "Jobs",
     "worker": "Workers, and inside a handler",
     "model": "Values",
 }
 
-# What `app.jobs` and `app.schedules` are, and what they and `app.pause` answer.
+# What `app.jobs`, `app.schedules` and `app.workflows` are, and what they and `app.pause` answer.
 OPERATING = {
     name: value
-    for module in (operate, schedules)
+    for module in (operate, schedules, workflow_desk)
     for name in module.__all__
     if isinstance(value := getattr(module, name), type)
 }
 
-# What `app.task` and `tasks.task` are.
-DECLARING = {"app.task": Declaring.__call__, "app.task.every": Declaring.every}
+# What `app.task` and `tasks.task` are, and `app.workflow` and `tasks.workflow`.
+DECLARING = {
+    "app.task": Declaring.__call__,
+    "app.task.every": Declaring.every,
+    "app.workflow": DeclaringWorkflows.__call__,
+}
 
 # Classes that users make themselves; of the others, how we make them is nobody's business.
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
@@ -67,7 +75,7 @@ def api() -> str:
     for room, title in ROOMS.items():
         names = {name: public[name] for name, home in homes.items() if home == room}
         parts += [f"## {title}\n", *_entries(names)]
-        others: Mapping[str, Mapping[str, object]] = {"app": OPERATING, "tasks": DECLARING}
+        others: Mapping[str, Mapping[str, object]] = {"app": OPERATING, "registry": DECLARING}
         beside = others.get(room) or _companions(names.values())
         parts += _entries({name: value for name, value in beside.items() if name not in public})
     parts += ["## For your tests\n", "From `rowlock.testing`: see [the guide](../guides/testing.md).\n"]
