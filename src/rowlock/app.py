@@ -171,7 +171,7 @@ class Rowlock(Signalling):
     def within(self, connection: object | None) -> AbstractContextManager[None]:
         """Enqueue inside this connection's transaction: `with app.within(connection):`, in async code too.
 
-        It holds for every enqueue and signal inside that names no connection of its own; None means Rowlock's own again.
+        It holds for every enqueue and signal inside that names no connection of its own; None means Rowlock's own.
         """
         return self.database.within.lend(connection)
 

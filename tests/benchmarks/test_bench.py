@@ -1,4 +1,4 @@
-"""The benchmarks run, say what they promise to say, and leave nothing behind. Run whole here: drain, backlog, workflow."""
+"""The benchmarks run, say what they promise to say, and leave nothing behind. Here: drain, backlog, workflow."""
 
 from __future__ import annotations
 

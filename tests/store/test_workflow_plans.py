@@ -1,192 +1,147 @@
-"""Plans of workflows: what a statement of theirs costs is its batch, however many others sleep, wait or remember.
-
-As in test_plans.py: prepared on tables that were vacuumed while they were empty, loaded since, never analysed.
-"""
+"""Plans of what operators ask about workflows: a page costs a page, one workflow its steps, however many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.model.ids import new_id
-from rowlock.model.outcome import Parked, Succeeded
-from rowlock.model.row import Claimed, NewJob
-from rowlock.model.step import Record, Spawned
-from rowlock.store import endings, jobs, signals, steps
+from rowlock.db import disposable
+from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.model.ids import TOP, new_id
+from rowlock.model.verb import LIVE
+from rowlock.store import expiry, verbs, workflows
 from rowlock.store.query import Query
+from rowlock.store.scan import WINDOW, Found
+from rowlock.store.workflows import Wanted
 from tests.engine import Engine
-from tests.store.test_plans import BATCH, Plan, Prepared, claim_query, load
+from tests.rows import put_many
+from tests.store.test_plans import Plan, Prepared
+from tests.store.test_scan_plans import parts
 
 Db = psycopg.Connection[TupleRow]
 
-OTHERS = 10_000
-NOBODY = Claimed(
-    *("00000000-0000-0000-0000-000000000000",) * 2, "w", "{}", "default", 0, "", 0, 0, 0, 1, None, False, None, None
-)._replace(version=1)
+BATCH = 300
+FEW, MANY = 2 * WINDOW, 60_000
+ONLY = "where version is not null"
+WHO: dict[str, Any] = {"actor": "me", "why": "so"}
 
 
-@pytest.fixture
-def engine(url: str, db: Db) -> Iterator[Engine]:
-    for table in ("jobs", "steps", "signals"):
-        db.execute(f"alter table rowlock.{table} set (autovacuum_enabled = off)".encode())
-        db.execute(f"vacuum analyze rowlock.{table}".encode())
-    engine = Engine(url)
-    yield engine
-    engine.close()
+@dataclass(frozen=True)
+class World:
+    """A database with so many live workflows, of two steps each, and so many that have ended; never analysed.
+
+    Among them, and newer, are as many jobs of plain tasks.
+    """
+
+    engine: Engine
+    live: Sequence[Found]
+    ended: Sequence[Found]
+
+    def explain(self, query: Query[Any]) -> Plan:
+        """What a statement really does; and then it is undone."""
+        with self.engine.connection.transaction(force_rollback=True):
+            self.engine.connection.execute("deallocate all")
+            return Prepared(self.engine, query).explain(query)
 
 
-def others(db: Db, count: int = OTHERS) -> None:
-    """Workflows that sleep and workflows that wait for a signal, each with a few steps, and signals that nobody took."""
+def made(url: str, count: int) -> World:
+    with psycopg.connect(url, autocommit=True) as db:
+        for table in ("jobs", "history", "events", "steps", "signals"):
+            db.execute(f"vacuum analyze rowlock.{table}".encode())
+        for table in ("rowlock.jobs", "rowlock.steps", *parts(db)):
+            db.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
+        put_many(db, count // 2)
+        put_many(db, count // 2, "succeeded")
+        for _ in range(4):
+            _fill(db, count // 4)
+            put_many(db, count // 4)
+            put_many(db, count // 4, "succeeded")
+        live = "select id::text, task, state, null, null from rowlock.jobs {} order by id desc limit %s"
+        ended = "select id::text, task, state, expires_on, null from rowlock.history {} order by id desc limit %s"
+        return World(
+            Engine(url),
+            [Found(*row) for row in db.execute(live.format(ONLY).encode(), [BATCH])],
+            [Found(*row) for row in db.execute(ended.format(ONLY).encode(), [BATCH])],
+        )
+
+
+def _fill(db: Db, count: int) -> None:
     db.execute(
-        f"""
+        """
         insert into rowlock.jobs (
-            id, queue, task, state, waits_for, priority, attempts, run_at, created_at, args, version, claims, wakes, wakes_at
+            id, queue, task, state, attempts, run_at, created_at, expires_at, args, waits_for, version, claims, wakes_at
         )
         select
-            rowlock.uuid7(), 'default', 'w', case when n % 2 = 0 then 'ready' else 'waiting' end,
-            case when n % 2 = 1 then 'signal' end, 0, 1, rowlock.now() + interval '1 day', rowlock.now(), '{{}}', 1, 1, 1,
-            case when n % 2 = 1 then 2 end
-        from generate_series(1, {count}) as n
-        """.encode()
+            rowlock.uuid7(), 'default', 'w', 'waiting', 1, rowlock.now(), rowlock.now(), rowlock.now(), '{}', 'signal',
+            1, 1, 1
+        from generate_series(1, %s)
+        """,
+        [count],
     )
     db.execute(
         """
-        insert into rowlock.steps (job, key, position, kind, state, until, child, started_at)
-        select
-            job.id, 's' || n, n, case n when 1 then 'step' when 2 then 'child' else 'sleep' end,
-            case when n < 3 then 'done' else 'open' end, job.run_at, case when n = 2 then gen_random_uuid() end, rowlock.now()
-        from rowlock.jobs as job cross join generate_series(1, 3) as n
-        where job.task = 'w'
+        insert into rowlock.steps (job, key, position, kind, state, value, started_at, ended_at)
+        select id, step, n, 'step', 'done', '1', rowlock.now(), rowlock.now()
+        from rowlock.jobs cross join unnest('{a,b}'::text[]) with ordinality as step (step, n)
+        where version is not null
+        on conflict do nothing
         """
     )
     db.execute(
         """
-        insert into rowlock.signals (id, job, number, name, sent_at)
-        select gen_random_uuid(), id, 1, 'paid', rowlock.now() from rowlock.jobs where task = 'w'
-        """
-    )
-
-
-def running(engine: Engine, db: Db, *, parent: bool = False) -> list[Claimed]:
-    """A batch of workflows in a worker's hands; children, if they have a parent."""
-    load(db, BATCH, priority=4)
-    db.execute("update rowlock.jobs set version = 1, wakes = 1 where priority = 4")
-    if parent:
-        db.execute(
-            """
-            update rowlock.jobs set version = null, parent = (select id from rowlock.jobs where task = 'w' limit 1)
-            where priority = 4
-            """
+        insert into rowlock.history (
+            id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, ended_at,
+            expires_on, args, version, steps
         )
-    return engine.claim(BATCH)
-
-
-def record(rows: Sequence[Claimed]) -> Query[Any]:
-    return steps.record(
-        [(row, Record("s", 1, "step", "done", value="1")) for row in rows], told={row.token: "{}" for row in rows}
+        select rowlock.uuid7(), 'default', 'w', 'failed', 0, 1, 0, 1, 1, rowlock.now(), rowlock.now(), rowlock.now(),
+            (rowlock.now() at time zone 'UTC')::date + 1 + n %% 5, '{}', 1, folded
+        from generate_series(1, %(count)s) as n
+        cross join (select rowlock.folded(id) as folded from rowlock.jobs where version is not null limit 1) as one
+        """,
+        {"count": count},
     )
 
 
-def spawn(rows: Sequence[Claimed]) -> Query[Any]:
-    return steps.spawn(
-        [
-            (row, Spawned("t", 1, "{}", NewJob(new_id(), "default", "t", "{}", 0, 1, parent=row.id)))
-            for row in rows
-        ]
-    )  # fmt: skip
+@pytest.fixture(scope="module")
+def worlds(server: EmbeddedPostgres, template: str) -> Iterator[tuple[World, World]]:
+    """A small one and a large one; nothing is left changed in them."""
+    small, large = (made(disposable.create(server.url, template=template), count) for count in (FEW, MANY))
+    yield small, large
+    small.engine.close()
+    large.engine.close()
 
 
-def remember(rows: Sequence[Claimed]) -> Query[Any]:
-    return steps.load([row.id for row in rows])
+def fork(found: Found) -> Query[Any]:
+    return workflows.fork(UUID(found.id), new_id=new_id(), step="b", args=None, version=None, **WHO)
 
 
-def hear(rows: Sequence[Claimed]) -> Query[Any]:
-    return steps.load_signals([row.id for row in rows])
+QUERIES: dict[str, Callable[[World], Query[Any]]] = {
+    "all": lambda _: workflows.look(Wanted(), before=TOP, limit=50),
+    "none of which match": lambda _: workflows.look(Wanted(workflow="no"), before=TOP, limit=50),
+    "the steps of a live one": lambda world: workflows.steps(UUID(world.live[0].id)),
+    "the steps of an ended one": lambda world: workflows.steps(UUID(world.ended[0].id)),
+    "signals": lambda world: workflows.signals(UUID(world.ended[0].id)),
+    "children": lambda world: workflows.children(UUID(world.live[0].id)),
+    "fork of a live one": lambda world: fork(world.live[0]),
+    "fork of an ended one": lambda world: fork(world.ended[0]),
+    "retry": lambda world: verbs.retry(world.ended, **WHO),
+    "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
+    "expire, none of which may": lambda _: expiry.expire(keep=timedelta(days=1)),
+}
 
 
-def park(rows: Sequence[Claimed]) -> Query[Any]:
-    return endings.give_back([(row, Parked(9, "signal")) for row in rows], told={})
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_statement_costs_the_same_among_few_workflows_and_among_many(name: str, worlds: tuple[World, World]) -> None:
+    small, large = worlds
 
+    few, many = (world.explain(QUERIES[name](world)) for world in (small, large))
 
-def settle(rows: Sequence[Claimed]) -> Query[Any]:
-    return endings.settle([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
-
-
-def whole_scans(plan: Plan) -> list[str]:
-    """Scans that read all of a table, or all of an index."""
-    return [
-        f"{node['Node Type']} on {node['Relation Name']} by {node.get('Index Name')}"
-        for node in plan.nodes
-        if node.get("Relation Name") in {"jobs", "steps", "signals", "keys"} and "Index Cond" not in node
-        and node["Node Type"] not in {"ModifyTable", "LockRows"}
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("query", [record, spawn, remember, hear, park, settle])
-def test_what_a_workflow_says_costs_its_batch(engine: Engine, db: Db, query: Any) -> None:  # noqa: ANN401  one of these
-    prepared = Prepared(engine, query([NOBODY]))
-    for _ in range(6):
-        prepared.explain(query([NOBODY]))
-    others(db)
-    rows = running(engine, db)
-
-    plan = prepared.explain(query(rows))
-
-    assert whole_scans(plan) == []
-    assert plan.rows_touched() <= 20 * BATCH
-
-
-def test_children_that_end_cost_their_batch_and_one_parent(engine: Engine, db: Db) -> None:
-    prepared = Prepared(engine, settle([NOBODY]))
-    for _ in range(6):
-        prepared.explain(settle([NOBODY]))
-    others(db)
-    rows = running(engine, db, parent=True)
-    db.execute(
-        """
-        insert into rowlock.steps (job, key, position, kind, state, child, started_at)
-        select parent, id::text, 1, 'child', 'open', id, rowlock.now() from rowlock.jobs where priority = 4
-        """
-    )
-
-    plan = prepared.explain(settle(rows))
-
-    assert whole_scans(plan) == []
-    assert plan.rows_touched() <= 20 * BATCH
-    assert db.execute("select count(*) from rowlock.jobs where parent is not null").fetchone() == (0,)
-    assert db.execute("select max(wakes) from rowlock.jobs").fetchone() == (1 + BATCH,)
-
-
-def test_a_signal_costs_its_workflow(engine: Engine, db: Db) -> None:
-    send = Prepared(engine, signals.send(new_id(), target=str(uuid4()), name="go", payload=None, key=None))
-    others(db, 100)
-    few = send.explain(signal_to_one(db)).buffers
-    others(db)
-
-    many = send.explain(signal_to_one(db)).buffers
-
-    assert many <= few + 20  # the indexes are a level or two higher
-
-
-def signal_to_one(db: Db) -> Query[Any]:
-    row = db.execute("select id::text from rowlock.jobs where state = 'waiting' order by id desc limit 1").fetchone()
-    assert row is not None
-    return signals.send(new_id(), target=row[0], name="go", payload=None, key="k")
-
-
-def test_workflows_that_sleep_and_wait_leave_the_claim_as_it_was(engine: Engine, db: Db) -> None:
-    claim = Prepared(engine, claim_query(engine))
-    load(db, BATCH)
-    alone = claim.explain(claim_query(engine, limit=50)).buffers
-    others(db, 2 * OTHERS)
-
-    beside = claim.explain(claim_query(engine, limit=50)).buffers
-
-    assert beside <= alone * 1.1
-    assert jobs.claim
+    assert many.whole_scans() == []
+    assert many.buffers <= few.buffers * 2 + 50

@@ -71,7 +71,7 @@ _OUTLINE = (
     *("run_at", "created_at", "started_at", "worker", "key", "tags", "reason", "progress", "version", "parent"),
 )
 
-# A workflow and its steps in the views, but for users' data: a view has its owner's rights, and shows what it is asked for.
+# A workflow and its steps in the views, but for users' data: a view has its owner's rights, and shows all it is asked.
 _WORKFLOW = (
     *("id", "key", "workflow", "version", "status", "cancelling", "current_step", "waits_for", "reason", "parent"),
     *("queue", "priority", "created_at", "started_at", "ended_at", "updated_at"),

@@ -49,7 +49,7 @@ def _grow(
 def _mark(step: TimelineStep, timeline: Timeline) -> tuple[str, str]:
     if step.kind == "failure":
         return _MARKS["failed"]
-    return _MARKS[step.state] if timeline.job.ended_at is None or not step.is_open else ("–", "dim")
+    return _MARKS[step.state] if timeline.job.ended_at is None or not step.is_open else ("·", "dim")
 
 
 def _took(step: TimelineStep | TimelineBranch) -> str:
