@@ -297,3 +297,22 @@ def test_a_signal_to_one_that_runs_does_not_run_it_twice(app: Rowlock, db: Db) -
 
     assert asyncio.run(story()) == 1
     assert ran == ["step"]
+
+
+def test_one_that_is_lost_as_it_ends_costs_its_worker_nothing(app: Rowlock, db: Db) -> None:
+    """The last thing that it writes is that its sleep is over; by then its job is another's."""
+
+    @app.workflow(name="w")
+    async def w(ctx: Context, steal: bool) -> str:  # noqa: FBT001  an argument as JSON has it
+        await ctx.sleep(timedelta(0))
+        if steal:
+            db.execute("update rowlock.jobs set token = gen_random_uuid() where id = %s", [ctx.id])
+        return "done"
+
+    stolen = w.enqueue(steal=True)
+    with working(app, slots=1):
+        other = w.enqueue(steal=False)
+        result = other.result(SOON)
+
+    assert result == "done"  # in the only slot
+    assert stolen.record().ended_at is None  # that is for whoever holds it now

@@ -6,6 +6,7 @@ Whatever a handler does, its attempt ends in exactly one outcome.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,8 @@ from rowlock.worker.transaction import Endings
 from rowlock.workflow import attempt as workflow
 from rowlock.workflow.attempt import MOST_CRASHES, poison
 from rowlock.workflow.ledger import Ledger, Stage
+
+log = logging.getLogger("rowlock.worker")
 
 # Where a sync handler runs: given a function that never raises, answers what it answers.
 Returned = tuple[object, BaseException | None]
@@ -105,8 +108,11 @@ class Caller:
 
         try:
             outcome, told = await workflow.attempt(attempt, handler, self._stage, call, seen=self._seen)
-        except asyncio.CancelledError:
-            return HandedBack()  # by its worker, which stops, or has lost it
+        except (asyncio.CancelledError, LeaseLost):
+            return HandedBack()  # its worker stops, or has lost it
+        except Exception as error:  # a fault of ours: the workflow waits, as it is, for code without it
+            log.exception("%s %s: its attempt could not be brought to an end", attempt.row.task, attempt.row.id)
+            return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
         if told is not None:
             self._memory.told[attempt.row.token] = told
         return outcome
