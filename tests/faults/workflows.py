@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from rowlock import Context, Retry, Rowlock
+from rowlock import ChildFailed, Context, Retry, Rowlock
 from tests.faults import tasks
 from tests.faults.stations import app
 from tests.faults.tasks import attempt, oracle
@@ -154,3 +154,34 @@ def _pass_in_a_thread(n: int, gate: str) -> str:
 def _enter_and_pass(connection: Any, n: int, gate: str) -> str:  # noqa: ANN401  the worker's connection
     connection.execute("insert into public.effects values (%s, 'entered')", [n])
     return _pass_in_a_thread(n, gate)
+
+
+# For many at once
+
+
+@app.workflow(name="nap")
+async def nap(ctx: Context, n: int) -> str:
+    """Sleep for a day."""
+    with attempt(n=n) as token:
+        await ctx.sleep(timedelta(days=1))
+        return token
+
+
+@app.workflow(name="have children")
+async def have_children(ctx: Context, n: int, count: int) -> str:
+    """Wait for many children."""
+    with attempt(n=n) as token:
+        results = await ctx.map([tasks.touch.bind(n) for _ in range(count)])
+        knows(n, "children", len(set(results)))
+        return token
+
+
+@app.workflow(name="lose a child")
+async def lose_a_child(ctx: Context, n: int) -> str:
+    """Have a child that takes every worker along that runs it."""
+    with attempt(n=n) as token:
+        try:
+            await ctx.run(tasks.die.bind(n, "kill"))
+        except ChildFailed as error:
+            knows(n, "child", error.reason)
+        return token
