@@ -24,6 +24,7 @@ from rowlock.contrib.django.apps import migrate, named_app
 from rowlock.contrib.django.management.commands.rowlock import Command
 from rowlock.db.alias import AsForRequest, address
 from tests.db.django_site import DEFAULT, SQLITE, visit
+from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
 
@@ -106,14 +107,18 @@ def test_the_name_of_the_database_may_change_between_uses(app: DjangoRowlock, mo
     before = app.database.address
 
     with connection._nodb_cursor() as cursor:  # as Django makes, copies and drops the databases of tests
-        cursor.execute(
-            "select pid from pg_stat_activity where application_name = 'rowlock' and datname = %s",
-            [conninfo_to_dict(before.conninfo or "")["dbname"]],
-        )
-        left = cursor.fetchall()
+
+        def left() -> list[tuple[int]]:
+            cursor.execute(
+                "select pid from pg_stat_activity where application_name = 'rowlock' and datname = %s",
+                [conninfo_to_dict(before.conninfo or "")["dbname"]],
+            )
+            found: list[tuple[int]] = cursor.fetchall()
+            return found
+
+        until(lambda: not left(), what="the server to notice that we have hung up")
     monkeypatch.setitem(connections.settings[DEFAULT], "NAME", "other")
 
-    assert left == []
     assert "dbname=other" in (app.database.address.conninfo or "")
 
 
