@@ -18,7 +18,8 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Parked, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Spawned
-from rowlock.store import endings, signals, steps
+from rowlock.store import endings, recall, signals, steps
+from rowlock.store.explain import open_steps, step_sum
 from rowlock.store.query import Query
 from tests.engine import Engine
 from tests.store.test_plans import BATCH, Plan, Prepared, claim_query, load
@@ -165,6 +166,44 @@ def test_children_that_end_cost_their_batch_and_one_parent(engine: Engine, db: D
     assert plan.rows_touched() <= 25 * BATCH
     assert db.execute("select count(*) from rowlock.jobs where parent is not null").fetchone() == (0,)
     assert db.execute("select max(wakes) from rowlock.jobs").fetchone() == (1 + BATCH,)
+
+
+def test_children_that_end_find_each_its_parent_among_all_that_wait(engine: Engine, db: Db) -> None:
+    prepared = Prepared(engine, settle([NOBODY]))
+    for _ in range(6):
+        prepared.explain(settle([NOBODY]))
+    others(db)
+    db.execute("update rowlock.steps set state = 'open' where kind = 'child'")
+    db.execute(
+        """
+        insert into rowlock.jobs (id, queue, task, priority, attempts, run_at, created_at, args, parent)
+        select child, 'default', 't', 4, 1, rowlock.now(), rowlock.now(), '{}', job
+        from rowlock.steps where kind = 'child' order by job limit %s
+        """,
+        [BATCH],
+    )
+    rows = engine.claim(BATCH)
+
+    plan = prepared.explain(settle(rows))
+
+    assert whole_scans(plan) == []
+    assert plan.rows_touched() <= 40 * BATCH
+    assert db.execute("select count(*) from rowlock.jobs where wakes = 2").fetchone() == (BATCH,)
+    assert db.execute("select count(*) from rowlock.steps where kind = 'child' and state = 'done'").fetchone() == (
+        BATCH,
+    )
+
+
+def test_looking_at_one_workflow_does_not_read_the_others(engine: Engine, db: Db) -> None:
+    job = uuid4()
+    looks: list[Query[Any]] = [open_steps(job), step_sum(job), recall.steps([str(job)]), recall.workflows([str(job)])]
+    prepared = [Prepared(engine, look) for look in looks]
+    others(db)
+
+    plans = [one.explain(look) for one, look in zip(prepared, looks, strict=True)]
+
+    assert [whole_scans(plan) for plan in plans] == [[], [], [], []]
+    assert max(plan.buffers for plan in plans) < OTHERS / 10
 
 
 def test_a_signal_costs_its_workflow(engine: Engine, db: Db) -> None:

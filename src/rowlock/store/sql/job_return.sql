@@ -2,8 +2,7 @@
 -- Looked up and locked as in job_settle; what to write is found by the row's token in the arrays as sent, because joining
 -- jobs to them can be planned as n² over the whole table. Only a failure spends an attempt. A job without a delay keeps its
 -- run_at and with it its place, which may lie below other claims' floors: their workers are told to look there.
--- A job that somebody has asked to cancel does not come back: it is passed over, for its worker to settle. A workflow does,
--- and stays marked: its next worker undoes it.
+-- A job that somebody has asked to cancel does not come back: it is passed over, for its worker to settle.
 with sent as materialized (
     select
         :ids::uuid[] as ids, :tokens::uuid[] as tokens, :delays::interval[] as delays,
@@ -16,9 +15,7 @@ mine as materialized (
     cross join lateral (
         select job.id, job.queue
         from rowlock.jobs as job
-        where job.id = attempt.id
-            and job.token = attempt.token
-            and (job.cancel_at is null or job.version is not null)
+        where job.id = attempt.id and job.token = attempt.token and job.cancel_at is null
         for update skip locked
     ) as job
 ),
