@@ -17,13 +17,9 @@ from uuid import UUID
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.waiting import WaitingRoom
-from rowlock.doctor.examine import TARGET, examine
 from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
-from rowlock.explain import explaining
 from rowlock.jobs import Job, refuse_in_loop, show
-from rowlock.model.checkup import Checkup
-from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.handler import Handler
 from rowlock.model.names import unversioned
@@ -31,13 +27,12 @@ from rowlock.model.pause import Pause
 from rowlock.model.payload import Result, encode_untyped
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import AS_DECLARED, Keep, TaskSpec
-from rowlock.model.stats import Stats
+from rowlock.observe import Observing
 from rowlock.operate import Jobs
 from rowlock.pauses import Pauses, pausing, resuming
 from rowlock.registry import Tasks
 from rowlock.schedules import Schedules
 from rowlock.signals import Signalling
-from rowlock.store.survey import survey
 from rowlock.tasks import Call, Task
 from rowlock.worker.around import Around, Async, Plain, check_maker
 from rowlock.worker.worker import Worker
@@ -48,7 +43,7 @@ R = TypeVar("R")
 AroundFunction = TypeVar("AroundFunction", bound=Around)
 
 
-class Rowlock(Signalling):
+class Rowlock(Signalling, Observing):
     """An app: its tasks and its database.
 
     The database is `url`, else $ROWLOCK_URL, else $DATABASE_URL; `embedded` is the folder of a private server instead.
@@ -86,14 +81,20 @@ class Rowlock(Signalling):
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.workflow = self.tasks.workflow  # @app.workflow, or @app.workflow(version=2)
-        self.database = Database(
-            lambda: find_address(url, embedded),
-            schema,
-            pooler=pooler,
-            listen_url=listen_url,
-            deadline=deadline,
-            connection=connection,
+        self.hold(
+            Database(
+                lambda: find_address(url, embedded),
+                schema,
+                pooler=pooler,
+                listen_url=listen_url,
+                deadline=deadline,
+                connection=connection,
+            )
         )
+
+    def hold(self, database: Database) -> None:
+        """Make what speaks to the database speak to this one."""
+        self.database = database
         self.waiting_room = WaitingRoom(self.database)
         self.jobs = Jobs(self.database, self.keep)
         self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
@@ -202,15 +203,6 @@ class Rowlock(Signalling):
         # Whoever enqueues by SQL may name a task as no decorator could.
         return (self.tasks.get(name, version) or self._stranger("unknown")).handler
 
-    def explain(self, job_id: UUID | str) -> Explanation:
-        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        refuse_in_loop("app.explain", "await app.aexplain(…)")
-        return self.database.converse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
-
-    async def aexplain(self, job_id: UUID | str) -> Explanation:
-        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        return await self.database.aconverse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
-
     # Pausing
 
     def pause(
@@ -259,38 +251,6 @@ class Rowlock(Signalling):
     async def apauses(self) -> list[Pause]:
         """The pauses that hold now."""
         return await self._pauses.aall()
-
-    # Looking
-
-    def stats(self) -> Stats:
-        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
-
-        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
-        """
-        refuse_in_loop("app.stats", "await app.astats()")
-        return self.database.converse(lambda _resend: survey())
-
-    async def astats(self) -> Stats:
-        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
-
-        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
-        """
-        return await self.database.aconverse(lambda _resend: survey())
-
-    def doctor(self, *, target: timedelta = TARGET) -> Checkup:
-        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
-
-        `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
-        """
-        refuse_in_loop("app.doctor", "await app.adoctor()")
-        return examine(self.database, target=target, longest=self.keep.longest)
-
-    async def adoctor(self, *, target: timedelta = TARGET) -> Checkup:
-        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
-
-        `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
-        """
-        return await asyncio.to_thread(examine, self.database, target=target, longest=self.keep.longest)
 
     # Living
 

@@ -23,6 +23,7 @@ FLOORS = (
         "enqueue",
         "explain",
         "jobs",
+        "observe",
         "operate",
         "pauses",
         "registry",
@@ -33,7 +34,8 @@ FLOORS = (
         "workflow_desk",
         "workflows",
     ),
-    ("cli", "dashboard", "demo", "telemetry", "testing", "contrib"),
+    ("dashboard",),
+    ("cli", "demo", "telemetry", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -299,8 +299,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     minutes.write: [
         minutes.write(
             [
-                minutes.Tally(28_000_000, "q", "t", 3, 1, 0, 1, 0, 0.5, 0.25, (0, 2, 0, 1, 0)),
-                minutes.Tally(28_000_000, "ü", 'a "b"', 1, 0, 0, 0, 0, 0.0, 0.0, (0, 0)),
+                minutes.Tally(28_000_000, "q", "t", 3, 1, 0, 1, 0, 0.5, 0.25, (0, 2, 0, 1, 0), 0.5, 0.25, (3, 0)),
+                minutes.Tally(28_000_000, "ü", 'a "b"', 1, 0, 0, 0, 0, 0.0, 0.0, (0, 0), 0.0, 0.0, (0, 0)),
             ],
             worker=WORKER,
             claims=minutes.Claims(2, 4, 0.5, 0.25),

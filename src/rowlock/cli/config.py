@@ -15,9 +15,10 @@ from rowlock.cli import words
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
 from rowlock.cli.parameters import worker_options
-from rowlock.db.address import Address, Schema, redacted
+from rowlock.db.address import Address, Schema
 from rowlock.db.setting import Found
 from rowlock.errors import NotConfigured
+from rowlock.model.redact import redact_address
 from rowlock.model.spec import Keep
 from rowlock.worker.settings import Timing, threads_for
 
@@ -93,7 +94,7 @@ def _reach(app: Rowlock) -> Iterator[InForce]:
     """How the database is reached."""
     pooler, listen, deadline = app.database.pooler, app.database.listen_url, app.database.deadline
     yield InForce("pooler", pooler.value, _said(pooler))
-    yield InForce("listen_url", None if listen.value is None else redacted(listen.value), _said(listen))
+    yield InForce("listen_url", None if listen.value is None else redact_address(listen.value), _said(listen))
     yield InForce("deadline", deadline.value, _said(deadline))
 
 

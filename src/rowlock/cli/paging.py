@@ -8,7 +8,7 @@ from uuid import UUID
 
 import click
 
-from rowlock.db.address import redacted
+from rowlock.model.redact import redact_address
 
 # -P, because the current folder goes on sys.path only when the app is imported, in a child as in its parent.
 OURSELVES = (sys.executable, "-P", "-m", "rowlock")
@@ -28,7 +28,7 @@ def again(before: UUID | str | None) -> str:
     kept, skip = [], False
     for word in command:
         if not skip and word != "--before" and not word.startswith("--before="):
-            kept.append(redacted(word))
+            kept.append(redact_address(word))
         skip = word == "--before"
     place = [] if before is None else ["--before", str(before)]
     return shlex.join([*kept, *place])

@@ -12,6 +12,7 @@ from rowlock.cli import words
 from rowlock.cli.bench import bench
 from rowlock.cli.completion import completion
 from rowlock.cli.config import config
+from rowlock.cli.dashboard import dashboard
 from rowlock.cli.demo import demo
 from rowlock.cli.doctor import doctor
 from rowlock.cli.explain import explain
@@ -67,7 +68,7 @@ def program() -> None:
 
 
 for command in (
-    *(bench, completion, config, demo, doctor, explain, jobs, migrate),
+    *(bench, completion, config, dashboard, demo, doctor, explain, jobs, migrate),
     *(queues, schedules, stats, tasks, worker, workers, workflows),
 ):
     program.add_command(command)

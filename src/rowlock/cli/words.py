@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from rowlock.model.words import age, count, instant, span
+from rowlock.model.words import age, count, instant, size, span
 
 __all__ = ["age", "compact", "count", "instant", "line", "lines", "size", "span"]
 
@@ -34,12 +34,3 @@ def compact(value: object, most: int = 200) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
-
-
-def size(number: float) -> str:
-    """Bytes in the unit that fits: `48 kB`, `1.2 GB`, in thousands as PostgreSQL's friends count them."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"

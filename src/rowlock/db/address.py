@@ -17,11 +17,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.errors import InvalidOption, NotConfigured
 from rowlock.model.names import check_schema, shown
+from rowlock.model.redact import redact_address
 from rowlock.store.query import DEFAULT_SCHEMA
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)
-# In a URL the last @ ends the password; in libpq's own form it may stand in quotes, and spaces around the =.
-_SECRET = re.compile(r"(://[^:/@\s]*:)\S*@|((?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Address:
     folder: Path | None = None
 
     def __str__(self) -> str:
-        return f"embedded:{self.folder}" if self.folder else redacted(self.conninfo or "")
+        return f"embedded:{self.folder}" if self.folder else redact_address(self.conninfo or "")
 
 
 def find_address(
@@ -77,17 +76,14 @@ def find_schema(schema: str | None, environment: Mapping[str, str] = os.environ,
         raise InvalidOption(f"$ROWLOCK_SCHEMA: {fault}") from None
 
 
-def redacted(conninfo: str) -> str:
-    """A connection string that may be shown."""
-    return _SECRET.sub(lambda match: f"{match[1]}***@" if match[1] else f"{match[2]}***", conninfo)
-
-
 def _parsed(value: str, source: str) -> Address:
     match = _SCHEME.match(value)
     if match is None:
         if "=" in value:  # libpq's key=value form
             return Address(source, conninfo=value)
-        raise NotConfigured(f"{source} {redacted(value)!r} is no database address; write postgresql://USER@HOST/NAME")
+        raise NotConfigured(
+            f"{source} {redact_address(value)!r} is no database address; write postgresql://USER@HOST/NAME"
+        )
     scheme = match["scheme"].lower()
     if scheme == "embedded":
         folder = value.partition(":")[2]
@@ -139,7 +135,7 @@ def _check_listen_url(value: str) -> str:
     try:
         address = _parsed(value, "it")
     except NotConfigured as fault:
-        raise InvalidOption(f"{redacted(value)!r} cannot be listened on: {fault}") from None
+        raise InvalidOption(f"{redact_address(value)!r} cannot be listened on: {fault}") from None
     if address.conninfo is None:
         raise InvalidOption(f"{value!r} is an embedded server; no pooler stands before one")
     return address.conninfo

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -231,6 +232,10 @@ class Database:
             return SchemaMissing(f"{self.address} has no schema {self.schema!r}; run: rowlock migrate")
         return error
 
+    def looking(self, *, within: timedelta) -> Looking:
+        """This database on connections of their own that only look, each statement `within` so long."""
+        return Looking(self, within=within)
+
     def close(self) -> None:
         """Close the connections of sync callers."""
         self._pool.close()
@@ -239,6 +244,29 @@ class Database:
         """Close the connections of this loop's async callers, and of sync ones."""
         await self._apool.close()
         self._pool.close()
+
+
+class Looking(Database):
+    """Another's database, wherever that is now, to look at: PostgreSQL refuses to write, or to look for too long."""
+
+    def __init__(self, whole: Database, *, within: timedelta) -> None:
+        self._whole = whole
+        self._within = within.total_seconds()
+        super().__init__(lambda: whole.address, None)
+
+    @property
+    def named_schema(self) -> Schema:
+        """The schema, and where it was said."""
+        return self._whole.named_schema
+
+    @property
+    def deadline(self) -> Found[timedelta]:
+        """How long a caller waits for an answer."""
+        return self._whole.deadline
+
+    def server(self) -> Server:
+        """The server, as connections want it; starts it if it is embedded."""
+        return replace(self._whole.server(), looking=self._within)
 
 
 class _Patience:

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import psycopg
 
-from rowlock.db.address import redacted
 from rowlock.db.database import Database
 from rowlock.db.session import Server, connect
 from rowlock.db.trouble import broken
 from rowlock.errors import RowlockError
+from rowlock.model.redact import redact_address
 
 
 def reach(database: Database) -> Server:
@@ -48,5 +48,5 @@ def _sentence(error: psycopg.Error, database: Database) -> str:
 def _one_line(error: psycopg.Error) -> str:
     said = error.diag.message_primary or str(error)
     # libpq's words run over several lines: one for each address of a host, and a question after each.
-    lines = (line.strip(" -\t") for line in redacted(said).splitlines())
+    lines = (line.strip(" -\t") for line in redact_address(said).splitlines())
     return "; ".join(dict.fromkeys(line for line in lines if line and not line.endswith("?")))

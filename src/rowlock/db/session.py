@@ -86,12 +86,14 @@ class Server:
     """Where PostgreSQL is.
 
     `pooler` says whether a pooler that lends connections for one transaction stands before it (None: find out), and
-    `listen` is an address around it, on which notifications come through.
+    `listen` is an address around it, on which notifications come through. `looking` are sessions that only look: they
+    cannot write, and none of their statements takes longer than so many seconds.
     """
 
     conninfo: str
     pooler: bool | None = None
     listen: str | None = None
+    looking: float | None = None
 
 
 class _Bounded:
@@ -192,11 +194,11 @@ def connect(server: Server | str, *, name: str, deadline: float = inf) -> Sessio
         who = None if server.pooler is not None else connection.execute(_WHO, prepare=False).fetchone()
         version = connection.info.server_version
         if _is_pooled(server, who, connection.pgconn.backend_pid):
-            connection.pooled, connection.settings = True, _configure(version, deadline, local=True)
+            connection.pooled, connection.settings = True, _configure(version, deadline, server.looking, local=True)
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.prepare_threshold = None
         else:
-            connection.execute(_configure(version, deadline, local=False), prepare=False)
+            connection.execute(_configure(version, deadline, server.looking, local=False), prepare=False)
             connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:
         connection.close()
@@ -217,11 +219,11 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf) ->
         who = None if server.pooler is not None else await (await connection.execute(_WHO, prepare=False)).fetchone()
         version = connection.info.server_version
         if _is_pooled(server, who, connection.pgconn.backend_pid):
-            connection.pooled, connection.settings = True, _configure(version, deadline, local=True)
+            connection.pooled, connection.settings = True, _configure(version, deadline, server.looking, local=True)
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
             connection.prepare_threshold = None
         else:
-            await connection.execute(_configure(version, deadline, local=False), prepare=False)
+            await connection.execute(_configure(version, deadline, server.looking, local=False), prepare=False)
             connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:  # a worker that is stopped while it starts cancels us here
         await connection.close()
@@ -246,9 +248,12 @@ def _is_pooled(server: Server, who: TupleRow | None, process: int) -> bool:
 
 
 @cache
-def _configure(version: int, deadline: float, *, local: bool) -> LiteralString:
+def _configure(version: int, deadline: float, looking: float | None, *, local: bool) -> LiteralString:
     """The statement that makes a session ours; with `local`, only the transaction that it is said in."""
     settings = {**_SETTINGS} if local else {**_SETTINGS, **_SESSION_SETTINGS}
+    if looking is not None:
+        settings["statement_timeout"] = f"{int(looking * 1000)}ms"
+        settings["transaction_read_only" if local else "default_transaction_read_only"] = "on"
     if version >= _TRANSACTION_TIMEOUT_SINCE:
         settings |= {"transaction_timeout": "0"}
     bounds = {

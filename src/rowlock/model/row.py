@@ -31,6 +31,7 @@ class Claimed(NamedTuple):
     parent: str | None = None
     wakes: int | None = None  # so many, when it was claimed; None for none
     cancelling: bool = False  # a workflow that somebody has asked to cancel: it is claimed to be undone
+    waited: float = 0.0  # for so many seconds it had been due when it was claimed
 
     @property
     def code(self) -> str:

@@ -39,3 +39,12 @@ def instant(moment: datetime | None) -> str:
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """`1 job`, `1,234 jobs`, `2 crashes`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or f'{noun}s'}"
+
+
+def size(number: float) -> str:
+    """Bytes in the unit that fits: `48 kB`, `1.2 GB`, in thousands as PostgreSQL's friends count them."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"

@@ -28,6 +28,9 @@ class Tally(NamedTuple):
     seconds: float
     slowest: float
     durations: tuple[int, ...]
+    waited: float
+    longest: float
+    waits: tuple[int, ...]
 
 
 class Claims(NamedTuple):
@@ -61,9 +64,10 @@ class Took(NamedTuple):
 
 def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[float]:
     """Write what a worker has counted, and how its claims went; answers the database's time in seconds since 1970."""
-    numbers, queues, tasks, claimed, succeeded, failed, cancelled, retried, seconds, slowest, durations = zip(
+    numbers, queues, tasks, claimed, succeeded, failed, cancelled, retried, seconds, slowest, durations, *rest = zip(
         *tallies, strict=True
     )
+    waited, longest, waits = rest
     return Query(
         "minute_write",
         {
@@ -79,6 +83,9 @@ def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[flo
             "seconds": plain_array(map(str, seconds)),
             "slowest": plain_array(map(str, slowest)),
             "durations": array(map(_from_its_first, durations)),
+            "waited": plain_array(map(str, waited)),
+            "longest": plain_array(map(str, longest)),
+            "waits": array(map(_from_its_first, waits)),
             "claims": str(claims.claims),
             "claim_rows": str(claims.claimed),
             "claim_seconds": str(claims.seconds),

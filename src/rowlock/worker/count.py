@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from operator import itemgetter
 
 from rowlock.db.steady import Steady
 from rowlock.model.histogram import BOUNDS, BUCKETS
@@ -27,15 +26,14 @@ _MOST_PAIRS = 1_000
 # What is kept through an outage.
 _MOST_MINUTES = 60
 
-# Attempts that ended alike, in one flat list, which is quickest to count in: how many in each bucket of durations, then
-# their seconds, together and at most.
+# Jobs that were claimed, or attempts that ended, alike, in one flat list, which is quickest to count in: how many in
+# each bucket of how long they waited or took, then their seconds, together and at most.
 _SECONDS = BUCKETS
-_SLOWEST = BUCKETS + 1
+_LONGEST = BUCKETS + 1
 _NONE = [0.0] * (BUCKETS + 2)
 
 Pair = tuple[str, str]
 Ending = tuple[str, str, type[Outcome]]
-_pair = itemgetter(Claimed._fields.index("queue"), Claimed._fields.index("task"))
 
 
 class _Minute:
@@ -47,14 +45,14 @@ class _Minute:
         self.number = number
         self.ends = ends
         self.claims = Claims(0, 0, 0.0, 0.0)
-        self.claimed: Counter[Pair] = Counter()
+        self.claimed: dict[Pair, list[float]] = {}
         self.ended: dict[Ending, list[float]] = {}
 
     def tallies(self) -> list[Tally]:
         """What is to be written of it."""
         claimed, ended = self.claimed.copy(), self.ended.copy()
         pairs = dict.fromkeys([*((queue, task) for queue, task, _ in ended), *claimed])
-        return [_tally(self.number, pair, claimed[pair], ended) for pair in islice(pairs, _MOST_PAIRS)]
+        return [_tally(self.number, pair, claimed.get(pair, _NONE), ended) for pair in islice(pairs, _MOST_PAIRS)]
 
 
 class Counts:
@@ -73,12 +71,21 @@ class Counts:
         self._offset = now - time.perf_counter()
         self._minute = self._minute_at(time.perf_counter())
 
-    # On the event loop: for a job they take 0.15 and 0.45 µs, where a call of an empty method takes 0.13 µs.
+    # On the event loop: for a job they take 0.4 and 0.45 µs, where a call of an empty method takes 0.13 µs. (Before it
+    # counted waits, the first took 0.2. To group jobs that wait alike, and add up each group at once, was no faster.)
 
     def claimed(self, rows: Sequence[Claimed], took: float) -> None:
         """A claim has found these jobs."""
         minute = self._now(time.perf_counter())
-        minute.claimed.update(map(_pair, rows))
+        for row in rows:
+            alike = minute.claimed.get((row.queue, row.task))
+            if alike is None:
+                alike = minute.claimed.setdefault((row.queue, row.task), _NONE.copy())
+            waited = row.waited
+            alike[bisect_right(BOUNDS, waited)] += 1
+            alike[_SECONDS] += waited
+            if waited > alike[_LONGEST]:  # noqa: PLR1730  as below
+                alike[_LONGEST] = waited
         claims, claimed, seconds, slowest = minute.claims
         minute.claims = Claims(claims + 1, claimed + len(rows), seconds + took, max(slowest, took))
 
@@ -90,8 +97,8 @@ class Counts:
             alike = minute.ended.setdefault((row.queue, row.task, outcome.__class__), _NONE.copy())
         alike[bisect_right(BOUNDS, took)] += 1
         alike[_SECONDS] += took
-        if took > alike[_SLOWEST]:  # noqa: PLR1730  max() takes five times as long
-            alike[_SLOWEST] = took
+        if took > alike[_LONGEST]:  # noqa: PLR1730  max() takes five times as long
+            alike[_LONGEST] = took
 
     def _now(self, now: float) -> _Minute:
         if now >= self._minute.ends:
@@ -123,10 +130,11 @@ class Counts:
                 self._past.remove(minute)
 
 
-def _tally(number: int, pair: Pair, claimed: int, ended: Mapping[Ending, list[float]]) -> Tally:
+def _tally(number: int, pair: Pair, claimed: Sequence[float], ended: Mapping[Ending, list[float]]) -> Tally:
     succeeded, failed, cancelled, retried = (
         tuple(ended.get((*pair, kind), _NONE)) for kind in (Succeeded, Failed, Cancelled, Retried)
     )
+    waits = tuple(claimed)  # the loop goes on counting in it
     # A cancelled attempt may not have begun, and a snoozed one is not done: they do not say how long a task takes.
     timed = (succeeded, failed, retried)
     durations = tuple(int(sum(counts)) for counts in zip(*timed, strict=True))
@@ -134,12 +142,15 @@ def _tally(number: int, pair: Pair, claimed: int, ended: Mapping[Ending, list[fl
         minute=number,
         queue=pair[0],
         task=pair[1],
-        claimed=claimed,
+        claimed=int(sum(waits[:BUCKETS])),
         succeeded=int(sum(succeeded[:BUCKETS])),
         failed=int(sum(failed[:BUCKETS])),
         cancelled=int(sum(cancelled[:BUCKETS])),
         retried=int(sum(retried[:BUCKETS])),
         seconds=sum(alike[_SECONDS] for alike in timed),
-        slowest=max(alike[_SLOWEST] for alike in timed),
+        slowest=max(alike[_LONGEST] for alike in timed),
         durations=durations[:BUCKETS],
+        waited=waits[_SECONDS],
+        longest=waits[_LONGEST],
+        waits=tuple(map(int, waits[:BUCKETS])),
     )

@@ -547,6 +547,9 @@ create table rowlock.minutes (
     seconds     float8 not null,                -- of the attempts that returned or raised, all together
     slowest     float8 not null,
     durations   integer[] not null,             -- how many in each bucket, from the first that has any: '[7:9]={3,0,1}'
+    waited      float8 not null,                -- how long jobs had been due when they were claimed, all together
+    longest     float8 not null,
+    waits       integer[] not null,             -- as durations
     primary key (minute, worker, queue, task)
 ) with (fillfactor = 70);
 

@@ -146,6 +146,9 @@ create table rowlock.minutes (
     seconds double precision not null,
     slowest double precision not null,
     durations integer[] not null,
+    waited double precision not null,
+    longest double precision not null,
+    waits integer[] not null,
     constraint minutes_pkey PRIMARY KEY (minute, worker, queue, task)
 ) with (fillfactor=70);
 

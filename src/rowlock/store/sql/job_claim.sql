@@ -41,4 +41,5 @@ returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
     key, tags, version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
+    date_part('epoch', rowlock.now() - run_at) as waited,
     set_config('synchronous_commit', 'off', true);

@@ -29,4 +29,5 @@ returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, false as paused, key, tags,
     version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
+    greatest(date_part('epoch', rowlock.now() - run_at), 0) as waited,
     set_config('synchronous_commit', 'off', true);

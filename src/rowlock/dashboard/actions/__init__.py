@@ -1,0 +1,16 @@
+"""What can be done."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rowlock.dashboard.action import Action
+from rowlock.dashboard.actions import database, jobs, queues, schedules, workflows
+
+ACTIONS: Final[tuple[Action[Any], ...]] = (
+    *jobs.ACTIONS,
+    *queues.ACTIONS,
+    *schedules.ACTIONS,
+    *workflows.ACTIONS,
+    *database.ACTIONS,
+)

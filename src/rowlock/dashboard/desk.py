@@ -1,0 +1,28 @@
+"""What a page or an action has before it: the app, to look at and to change, and who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from rowlock.app import Rowlock
+from rowlock.dashboard.visitor import Visitor
+
+LONGEST_LOOK: Final = timedelta(seconds=2)
+"""A statement that takes longer is given up: nobody waits for it, and it would be in the way of the workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`look` is for whatever only looks: PostgreSQL itself keeps it from writing. `app` is for actions alone."""
+
+    app: Rowlock
+    look: Rowlock
+    visitor: Visitor
+    read_only: bool
+
+    @property
+    def who(self) -> str:
+        """Who the audit says did it."""
+        return self.visitor.name

@@ -1,0 +1,54 @@
+"""A page: what its address may ask, and what it then shows. The same values are HTML, JSON and a live stream."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict
+from starlette.datastructures import QueryParams
+
+from rowlock.dashboard.desk import Desk
+
+
+class Asked(BaseModel):
+    """What an address, or a form, says: its fields by name, each checked. What nobody asked about is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+A = TypeVar("A", bound=Asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[A]):
+    """A page at `path`, whose `{names}` are fields of `asked` too; `look` answers what its template shows.
+
+    `shows` is the type of that answer, which is the JSON of /api + `path`. While somebody watches, it is looked at anew
+    `every` so often.
+    """
+
+    name: str  # of its template, and in the navigation
+    path: str
+    asked: type[A]
+    shows: type[Any]
+    look: Callable[[Desk, A], Awaitable[Any]]
+    says: str  # what it shows, in a sentence: for the API's description
+    every: timedelta = timedelta(seconds=2)
+
+
+def read_asked(asked: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
+    """What is asked; of a field that may be several, all that were said. An empty field of a form says nothing."""
+    found: dict[str, Any] = {}
+    for name, field in asked.model_fields.items():
+        given = [text for text in said.getlist(name) if text.strip()]
+        if given:
+            found[name] = given if _is_several(field.annotation) else given[-1]
+    return asked.model_validate(found | dict(path))
+
+
+def _is_several(annotation: object) -> bool:
+    kinds = (annotation, *get_args(annotation))
+    return any(get_origin(kind) in (list, tuple, set, frozenset) for kind in kinds)

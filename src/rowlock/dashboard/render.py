@@ -1,0 +1,86 @@
+"""From values to HTML: the templates, and the words they use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rowlock.model import words
+
+VERSION: Final = version("rowlock")
+
+
+@cache
+def templates(*packages: str) -> Environment:
+    """The templates of the dashboard, and of those who add pages to it. Whatever they are given is escaped."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(package) for package in ("rowlock.dashboard", *packages)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "span": words.span,
+        "instant": words.instant,
+        "size": words.size,
+        "json": pretty,
+        "short": short,
+        "at": at,
+        "number": number,
+    }
+    environment.globals |= {"count": words.count, "version": VERSION, "timedelta": timedelta}
+    return environment
+
+
+def whole(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
+    """A whole page."""
+    return environment.get_template(f"{name}.html").render(shown)
+
+
+def main_part(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
+    """What stands in a page's <main>, for whoever has the rest already."""
+    template = environment.get_template(f"{name}.html")
+    return "".join(template.blocks["main"](template.new_context(dict(shown))))
+
+
+def pretty(value: object) -> str:
+    """A JSON value over several lines."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def short(job_id: object) -> str:
+    """The end of an id: what tells ids of the same moment apart."""
+    return f"…{str(job_id)[-8:]}"
+
+
+def number(value: float) -> str:
+    """A number for people: 1,234 or 0.25."""
+    return (
+        f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.2g}" if value < 10 else f"{value:,.1f}"
+    )
+
+
+def at(moment: datetime | None, now: datetime) -> Markup:
+    """An instant, as far from now as it is; its exact time, in UTC and where the reader is, shows on a touch."""
+    if moment is None:
+        return Markup("")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        moment.isoformat(), words.instant(moment), words.age(moment, now)
+    )
+
+
+def address(path: str, asked: Mapping[str, Any] | None = None, **more: object) -> str:
+    """A path with what it asks; what is None, False or empty is left out."""
+    said = {
+        name: value for name, value in ({**(asked or {}), **more}).items() if value not in (None, "", (), [], False)
+    }
+    return quote(path) + (f"?{urlencode(said, doseq=True)}" if said else "")

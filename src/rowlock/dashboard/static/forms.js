@@ -1,0 +1,77 @@
+// Forms that act: sent without leaving the page, answered by a sentence. A dialog asks first where the form says so.
+import { refresh } from "./live.js";
+
+export function toast(text, { bad = false, to = null } = {}) {
+  const box = document.createElement("div");
+  box.className = bad ? "toast is-bad" : "toast";
+  box.setAttribute("role", bad ? "alert" : "status");
+  const words = document.createElement("span");
+  words.textContent = text;
+  box.append(words);
+  if (to) {
+    const link = document.createElement("a");
+    link.href = to;
+    link.textContent = "Open";
+    box.append(link);
+  }
+  document.querySelector(".toasts").append(box);
+  setTimeout(() => box.remove(), bad ? 12000 : 6000);
+}
+
+async function send(form, button) {
+  const said = new URLSearchParams(new FormData(form, button));
+  const answer = await fetch(button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action, {
+    method: "POST", body: said, headers: { accept: "application/json" },
+  });
+  const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  return { ok: answer.ok, told };
+}
+
+async function act(form, button) {
+  const buttons = form.querySelectorAll("button");
+  buttons.forEach((one) => { one.disabled = true; });
+  try {
+    const { ok, told } = await send(form, button);
+    if (!ok) { toast(told.error, { bad: true }); return; }
+    form.closest("dialog")?.close();
+    if (told.to && form.hasAttribute("data-follow")) { location.assign(told.to); return; }
+    toast(told.says, { to: told.to });
+    document.dispatchEvent(new CustomEvent("rowlock:did", { detail: told }));
+    await refresh();
+  } catch (error) {
+    toast(`the dashboard cannot be reached: ${error.message}`, { bad: true });
+  } finally {
+    buttons.forEach((one) => { one.disabled = false; });
+  }
+}
+
+export function startForms() {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("form[data-act]")) return;
+    event.preventDefault();
+    act(form, event.submitter);
+  });
+  // <button data-dialog="id"> opens it, <button data-close> closes its own.
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-dialog]");
+    if (opener) {
+      const dialog = document.getElementById(opener.dataset.dialog);
+      dialog.showModal();
+      dialog.dispatchEvent(new CustomEvent("rowlock:opened", { bubbles: true, detail: { opener } }));
+    }
+    if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    if (event.target.closest("[data-theme-toggle]")) {
+      const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+      document.documentElement.dataset.theme = theme;
+      localStorage.setItem("rowlock.theme", theme);
+      document.dispatchEvent(new CustomEvent("rowlock:shown"));
+    }
+    const copied = event.target.closest("[data-copy]");
+    if (copied) navigator.clipboard?.writeText(copied.dataset.copy).then(() => toast("Copied."));
+  });
+  // Filters apply as soon as something is chosen; what is typed, on Enter.
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("form[data-filter] select, form[data-filter] input[type=checkbox]")) event.target.form.requestSubmit();
+  });
+}
