@@ -180,7 +180,7 @@ SCHEDULE = """insert into rowlock.schedules (
         'nightly', '1 hour', 't', '{{}}', 'default', 0, 1, '0', 'skip', 1, false, now() + {next_at}, now(), {values}
     )"""
 MINUTE = """insert into rowlock.minutes values (date_trunc('minute', now()) - interval '2 min', gen_random_uuid(),
-    'default', 't', {claimed}, {succeeded}, {failed}, 0, 0, 1, 1, '{{}}')"""
+    'default', 't', {claimed}, {succeeded}, {failed}, 0, 0, 1, 1, 0, 0, 0, 0)"""
 
 IN_THE_SCHEMA = {
     "a dropped index": ("drop index rowlock.jobs_ready", {"objects": "red", "claim index": "red"}),

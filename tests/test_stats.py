@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import threading
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import sqrt
 from typing import Any
 from uuid import uuid4
@@ -30,6 +30,7 @@ from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until
 
 LATER = timedelta(minutes=2)  # when the minute in which something happened is over, and counted
+LONG_AGO = datetime(2024, 1, 1, tzinfo=UTC)
 NONE, ONE = Count(0), Count(1)
 
 
@@ -127,6 +128,29 @@ def test_percentiles_of_known_durations_are_right_to_within_a_bucket(app: Rowloc
     assert durations.mean == pytest.approx(timedelta(seconds=0.505), abs=timedelta(milliseconds=1))
     for said, exact in ((durations.p50, 0.50), (durations.p95, 0.95), (durations.p99, 0.99)):
         assert exact / sqrt(2) <= said.total_seconds() <= exact * sqrt(2)
+
+
+def test_how_long_jobs_had_been_due_shows_by_queue_and_by_task(app: Rowlock, db: Db) -> None:
+    @app.task(name="send", queue="mail")
+    async def send() -> None: ...
+
+    @app.task(name="report", queue="mail")
+    async def report() -> None: ...
+
+    app.enqueue_many([send.bind(), report.bind()])
+    db.execute("update rowlock.jobs set run_at = run_at - interval '1 hour' where task = 'report'")
+    work_off(app, db, queues="mail")
+
+    stats = app.stats()
+    with travel(app, timedelta(hours=2)):
+        later = app.stats()
+
+    waits = {name: task.waits for name, task in stats.tasks.items()}
+    waits["mail"] = stats.queues["mail"].waits
+    assert {name: told and told.count for name, told in waits.items()} == {"send": 1, "report": 1, "mail": 2}
+    longest = {name: told and told.max > timedelta(hours=1) for name, told in waits.items()}
+    assert longest == {"send": False, "report": True, "mail": True}
+    assert [queue.waits for queue in later.queues.values()] == []
 
 
 def test_the_fleet_shows_what_workers_hold_and_how_they_claim(app: Rowlock, db: Db) -> None:
@@ -314,13 +338,21 @@ COUNTS: list[Query[Any]] = [
     gauges.rescues(1_000),
     gauges.probe([f"q{number}" for number in range(10)], limit=100),
     minutes.done(timedelta(minutes=5)),
-    minutes.took(1_000),
+    minutes.breakdown(timedelta(hours=1), most=1_000),
+    minutes.series(since=LONG_AGO, step=timedelta(minutes=1), queue=None, task=None, most=1_000),
     store_stats.workers(),
 ]
 
 
 def load(db: Db, *, live: int, ended: int) -> None:
-    """Load jobs that are due, of ten queues, and jobs that have failed."""
+    """Load jobs that are due, of ten queues, jobs that have failed, and a day of seventy workers."""
+    db.execute("""
+        insert into rowlock.minutes
+        select date_trunc('minute', rowlock.now()) - minute * interval '1 minute', gen_random_uuid(), 'q0', 't',
+            1, 1, 0, 0, 0, 1, 1, 1000000000000, 1, 1, 1000000000000
+        from generate_series(1, 1439) as minute cross join generate_series(1, 70) as worker
+        order by minute desc
+    """)
     past = "2024-01-01"
     with db.cursor().copy("copy rowlock.jobs (id, queue, task, attempts, run_at, created_at, args) from stdin") as copy:
         for number in range(live):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowlock.model.histogram import BOUNDS, BUCKETS, bucket, percentile
+from rowlock.model.histogram import BOUNDS, BUCKETS, Histogram, bucket, pack, percentile, unpack
 
 SECONDS = st.lists(st.floats(0.0005, 80_000), min_size=1, max_size=200)
 
@@ -45,3 +45,25 @@ def test_percentiles_rise_and_end_at_the_longest(seconds: list[float]) -> None:
 
     assert said == sorted(said)
     assert said[-1] == pytest.approx(max(seconds))
+
+
+COUNTS = st.lists(st.integers(0, 10**9), min_size=1, max_size=BUCKETS)
+
+
+@given(COUNTS)
+def test_counts_in_one_number_come_back_as_they_were(counts: list[int]) -> None:
+    assert unpack(pack(counts)) == {number: count for number, count in enumerate(counts) if count}
+
+
+@given(COUNTS, COUNTS)
+def test_to_add_such_numbers_is_to_add_every_bucket(some: list[int], others: list[int]) -> None:
+    both = Histogram(unpack(pack(some))) + Histogram(unpack(pack(others)))
+
+    assert unpack(str(int(pack(some)) + int(pack(others)))) == both.buckets
+    assert both.count == sum(some) + sum(others)
+
+
+def test_histograms_together_have_the_longer_of_their_longest() -> None:
+    both = Histogram({1: 2}, seconds=3.0, longest=2.0) + Histogram({1: 1, 7: 1}, seconds=4.0, longest=1.0)
+
+    assert both == Histogram({1: 3, 7: 1}, seconds=7.0, longest=2.0)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from rowlock import Retry, Rowlock
 from rowlock.db.steady import Steady, Unreachable
-from rowlock.model.histogram import BOUNDS
+from rowlock.model.histogram import bucket, unpack
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import minutes
+from rowlock.store import jobs, minutes
 from rowlock.store.query import Query
 from rowlock.testing import travel
 from rowlock.worker.count import Counts
-from rowlock.worker.upkeep import remove_minutes
+from rowlock.worker.upkeep import merge_minutes, remove_minutes
+from tests.engine import Engine
 from tests.worker.working import Db, one, work_off
 
 T = TypeVar("T")
@@ -84,12 +87,46 @@ def test_only_attempts_that_returned_or_raised_say_how_long_they_took(
 
     counts.write(connection)
 
-    [(seconds, slowest, first, durations)] = db.execute(
-        "select seconds, slowest, array_lower(durations, 1), durations::text from rowlock.minutes"
+    [(seconds, slowest, durations)] = db.execute(
+        "select seconds, slowest, durations::text from rowlock.minutes"
     ).fetchall()
     assert (seconds, slowest) == (3.0, 2.0)
-    assert BOUNDS[first - 1] <= 0.5 < BOUNDS[first]
-    assert durations.endswith("={2,0,0,0,1}")  # two octaves apart
+    assert unpack(durations) == {bucket(0.5): 2, bucket(2.0): 1}
+
+
+def test_every_claim_says_how_long_its_job_had_been_due(counts: Counts, connection: Heard, db: Db) -> None:
+    counts.claimed([ROW._replace(waited=0.5), ROW._replace(waited=30.0)], 0.25)
+    counts.claimed([ROW._replace(waited=0.5), ROW._replace(task="u", waited=7.0)], 0.25)
+
+    counts.write(connection)
+
+    [first, second] = db.execute("select waited, longest, waits::text from rowlock.minutes order by task").fetchall()
+    assert (*first[:2], unpack(first[2])) == (31.0, 30.0, {bucket(0.5): 2, bucket(30.0): 1})
+    assert (*second[:2], unpack(second[2])) == (7.0, 7.0, {bucket(7.0): 1})
+
+
+def test_a_worker_counts_from_run_at_to_the_claim(app: Rowlock, db: Db) -> None:
+    app.enqueue_many([app.call("unknown here"), app.call("unknown here")])
+    db.execute("update rowlock.jobs set run_at = run_at - interval '1 hour'")
+    work_off(app, db)
+
+    [(waited, longest)] = db.execute("select sum(waited), max(longest) from rowlock.minutes").fetchall()
+
+    assert 7_200 <= waited < 7_200 + 600
+    assert 3_600 <= longest < 3_600 + 300
+
+
+def test_what_a_job_waits_is_nothing_when_it_is_taken_up_before_it_is_due(app: Rowlock, url: str, db: Db) -> None:
+    app.enqueue("t")
+    db.execute("""
+        update rowlock.jobs
+        set state = 'waiting', waits_for = 'code', reason = 'unknown task', run_at = run_at + interval '1 hour'
+    """)
+
+    with closing(Engine(url)) as engine:
+        [row] = engine.run(jobs.take_up(queues=["default"], tasks=["t"], limit=1, worker=engine.worker))
+
+    assert row.waited == 0.0
 
 
 def test_a_minute_that_is_written_twice_is_not_counted_twice(counts: Counts, connection: Heard, db: Db) -> None:
@@ -193,7 +230,7 @@ def test_old_counts_are_removed_a_chunk_at_a_time_and_the_oldest_first(connectio
     db.execute("""
         insert into rowlock.minutes
         select rowlock.now() - interval '2 days' + minute * interval '1 minute', gen_random_uuid(), 'q', 't',
-            minute, 1, 0, 0, 0, 1, 1, '{}'
+            minute, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0
         from generate_series(1, 12) as minute
     """)
 
@@ -201,3 +238,88 @@ def test_old_counts_are_removed_a_chunk_at_a_time_and_the_oldest_first(connectio
 
     assert removed == [5, 5]
     assert db.execute("select claimed from rowlock.minutes order by minute").fetchall() == [(11,), (12,)]
+
+
+# Merging
+
+FACTS = """
+    select queue, task, sum(claimed), sum(succeeded), sum(failed), sum(cancelled), sum(retried), sum(seconds),
+        max(slowest), sum(durations)::text, sum(waited), max(longest), sum(waits)::text
+    from rowlock.minutes group by minute, queue, task order by minute, task
+"""
+
+
+def count_together(connection: Steady, db: Db, *, ago: timedelta) -> None:
+    """Three workers count for two tasks, and for one of them only two of them do, in a minute of so long ago."""
+    for number in range(3):
+        counts = Counts(str(uuid4()))
+        counts.begin(NOON)
+        counts.claimed([ROW._replace(waited=number), ROW._replace(waited=100.0)], 0.25)
+        end(counts, Succeeded(None), Failed("{}", "exhausted"), took=0.01 * number)
+        if number:
+            end(counts, Cancelled("asked"), Retried("{}", timedelta(1)), task="u", took=5.0)
+        counts.write(connection)
+    db.execute(
+        "update rowlock.minutes set minute = date_trunc('minute', rowlock.now()) - %s::interval where minute = %s",
+        [ago, datetime.fromtimestamp(NOON, UTC)],
+    )
+
+
+def test_what_workers_did_in_a_minute_that_is_over_is_merged_and_adds_up_to_the_same(connection: Heard, db: Db) -> None:
+    count_together(connection, db, ago=timedelta(minutes=10))
+    count_together(connection, db, ago=timedelta(minutes=11))
+    before = db.execute(FACTS).fetchall()
+
+    merge_minutes(connection)
+
+    assert before[0][:7] == ("q", "t", 6, 3, 3, 0, 0)
+    assert unpack(before[0][12]) == {bucket(0.0): 1, bucket(1.0): 1, bucket(2.0): 1, bucket(100.0): 3}
+    assert db.execute(FACTS).fetchall() == before
+    assert one(db, "select count(*) from rowlock.minutes") == 4
+
+
+def test_a_minute_that_workers_may_write_yet_is_not_merged(connection: Heard, db: Db) -> None:
+    count_together(connection, db, ago=timedelta(minutes=4))
+
+    merge_minutes(connection)
+
+    assert one(db, "select count(*) from rowlock.minutes") == 5
+
+
+def test_what_comes_after_a_merge_is_merged_with_it(connection: Heard, db: Db) -> None:
+    count_together(connection, db, ago=timedelta(minutes=10))
+    merge_minutes(connection)
+    count_together(connection, db, ago=timedelta(minutes=10))
+    before = db.execute(FACTS).fetchall()
+
+    merge_minutes(connection)
+
+    assert before[0][2] == 12
+    assert db.execute(FACTS).fetchall() == before
+    assert one(db, "select count(*) from rowlock.minutes") == 2
+
+
+def test_what_is_merged_is_left_as_it_is(connection: Heard, db: Db) -> None:
+    count_together(connection, db, ago=timedelta(minutes=10))
+    merge_minutes(connection)
+    rows = "select ctid, xmin, xmax, worker from rowlock.minutes order by task"
+    before = db.execute(rows).fetchall()
+
+    merge_minutes(connection)
+
+    assert db.execute(rows).fetchall() == before
+
+
+def test_rows_that_somebody_else_merges_are_left_to_them(connection: Heard, db: Db, url: str) -> None:
+    count_together(connection, db, ago=timedelta(minutes=10))
+    before = db.execute(FACTS).fetchall()
+    with psycopg.connect(url) as other:
+        other.execute("select from rowlock.minutes where task = 't' for update")
+        merge_minutes(connection)
+    between = one(db, "select count(*) from rowlock.minutes")
+
+    merge_minutes(connection)
+
+    assert between == 4
+    assert db.execute(FACTS).fetchall() == before
+    assert one(db, "select count(*) from rowlock.minutes") == 2

@@ -10,6 +10,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from rowlock.model.histogram import Histogram
+from rowlock.model.pause import Pause
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -43,11 +46,12 @@ class QueueStats:
     oldest: timedelta | None  # for how long the oldest runnable job has been due; None too when there is none
     paused: bool | None
     rates: Rates | None
+    waits: Durations | None  # how long jobs claimed in the last hour had been due; None too when none was claimed
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long attempts took that returned or raised an error; percentiles are right to within half an octave."""
+    """How long something took, each time that it was counted; percentiles are right to within half an octave."""
 
     count: int
     mean: timedelta
@@ -56,13 +60,24 @@ class Durations:
     p99: timedelta
     max: timedelta
 
+    @classmethod
+    def of(cls, told: Histogram) -> Durations | None:
+        """What a histogram says; None when nothing was counted."""
+        count = told.count
+        if not count:
+            return None
+        p50, p95, p99 = (timedelta(seconds=told.percentile(share)) for share in (0.50, 0.95, 0.99))
+        mean, longest = timedelta(seconds=told.seconds / count), timedelta(seconds=told.longest)
+        return cls(count=count, mean=mean, p50=p50, p95=p95, p99=p99, max=longest)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskStats:
     """One task."""
 
     rates: Rates | None
-    durations: Durations | None  # over the last hour; None too when nothing ended in it
+    durations: Durations | None  # of attempts that returned or raised in the last hour; None too when there was none
+    waits: Durations | None  # how long jobs claimed in the last hour had been due; None too when none was claimed
     failed: Count | None  # jobs in history that have failed
     paused: bool | None
 
@@ -196,6 +211,19 @@ class DatabaseStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Glance:
+    """Queues and tasks at a glance: as in `Stats`, but counted less far."""
+
+    at: datetime
+    window: timedelta  # what rates are over
+    queues: Mapping[str, QueueStats]
+    tasks: Mapping[str, TaskStats]
+    pauses: tuple[Pause, ...] | None
+    workers: tuple[WorkerStats, ...] | None
+    unknown: Mapping[str, str]  # the parts that could not be learned, and why
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """Everything at a glance: what `app.stats()` answers."""
 
@@ -209,21 +237,22 @@ class Stats:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it: durations in seconds, moments in ISO form."""
-        plain: dict[str, Any] = _plain(self)
-        return plain
+        told: dict[str, Any] = plain(self)
+        return told
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
+def plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
+    """A value as JSON has it: durations in seconds, moments in ISO form."""
     match value:
         case timedelta():
             return value.total_seconds()
         case datetime():
             return value.isoformat()
         case tuple():
-            return [_plain(item) for item in value]
+            return [plain(item) for item in value]
         case Mapping():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: plain(item) for key, item in value.items()}
         case _ if is_dataclass(value):
-            return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         case _:
             return value

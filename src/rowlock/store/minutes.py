@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rowlock.store.intervals import interval
+from rowlock.model.histogram import Histogram, pack, unpack
+from rowlock.store.intervals import instant, interval
 from rowlock.store.query import Query, Row, array, first, plain_array
 
 # Workers write every so often, so a minute is not all there when it ends.
 WRITE_EVERY = timedelta(seconds=10)
-_LAG = 1.5 * WRITE_EVERY
+LAG = 1.5 * WRITE_EVERY
 
 
 class Tally(NamedTuple):
@@ -42,6 +43,35 @@ class Claims(NamedTuple):
     slowest: float
 
 
+class Sums(NamedTuple):
+    """What all workers did: how many, how long attempts took, and how long claimed jobs had been due."""
+
+    claimed: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    retried: int
+    durations: Histogram
+    waits: Histogram
+
+
+class Step(NamedTuple):
+    """What all workers did in one step of a series, and how many rows say so."""
+
+    at: datetime
+    is_wanted: bool  # or of another queue or task
+    looked: int
+    sums: Sums
+
+
+class Part(NamedTuple):
+    """What all workers did for a queue and a task."""
+
+    queue: str
+    task: str
+    sums: Sums
+
+
 class Done(NamedTuple):
     """What all workers did for a queue and a task over a span of time."""
 
@@ -51,15 +81,6 @@ class Done(NamedTuple):
     completed: int
     retried: int
     failed: int
-
-
-class Took(NamedTuple):
-    """How long the attempts of a task took, in seconds: together, at most, and how many in each bucket."""
-
-    task: str
-    seconds: float
-    slowest: float
-    buckets: dict[int, int]
 
 
 def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[float]:
@@ -82,10 +103,10 @@ def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[flo
             "retried": plain_array(map(str, retried)),
             "seconds": plain_array(map(str, seconds)),
             "slowest": plain_array(map(str, slowest)),
-            "durations": array(map(_from_its_first, durations)),
+            "durations": plain_array(map(pack, durations)),
             "waited": plain_array(map(str, waited)),
             "longest": plain_array(map(str, longest)),
-            "waits": array(map(_from_its_first, waits)),
+            "waits": plain_array(map(pack, waits)),
             "claims": str(claims.claims),
             "claim_rows": str(claims.claimed),
             "claim_seconds": str(claims.seconds),
@@ -95,30 +116,47 @@ def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[flo
     )
 
 
-def _from_its_first(counts: Sequence[int]) -> str:
-    """An array from the first bucket that has any to the last: of fifty, a task's durations fill a few."""
-    filled = [number for number, count in enumerate(counts) if count]
-    if not filled:
-        return "{}"
-    start, end = filled[0], filled[-1]
-    return f"[{start}:{end}]={plain_array(map(str, counts[start : end + 1]))}"
-
-
 def remove(limit: int) -> Query[int]:
     """Remove minutes that are over a day old; answers how many rows."""
     return Query("minute_remove", {"limit": str(limit)}, first)
 
 
+def merge(*, age: timedelta, limit: int) -> Query[int]:
+    """Merge the rows of different workers, of minutes that are so old; answers how many minutes."""
+    return Query("minute_merge", {"age": interval(age), "limit": str(limit)}, first)
+
+
 def done(span: timedelta) -> Query[Done]:
     """What all workers did in the last full minutes."""
-    return Query("minute_sum", {"lag": interval(_LAG), "span": interval(span)}, Done._make)
+    return Query("minute_sum", {"lag": interval(LAG), "span": interval(span)}, Done._make)
 
 
-def took(most: int) -> Query[Took]:
-    """How long attempts took within the last hour, from so many rows at most."""
-    return Query("duration_sum", {"most": str(most)}, _took)
+def series(*, since: datetime, step: timedelta, queue: str | None, task: str | None, most: int) -> Query[Step]:
+    """What all workers did since then, step by step, for a queue or a task or all, from the newest rows at most."""
+    return Query(
+        "minute_series",
+        {"since": instant(since), "step": interval(step), "queue": queue, "task": task, "most": str(most)},
+        lambda row: Step(datetime.fromisoformat(row[0]), row[1], row[2], _sums(row[3:])),
+    )
 
 
-def _took(row: Row) -> Took:
-    task, seconds, slowest, numbers, attempts = row
-    return Took(task, seconds, slowest, dict(zip(numbers, attempts, strict=True)))
+def breakdown(span: timedelta, *, most: int) -> Query[Part]:
+    """What all workers did within a span, by queue and task, from the newest rows at most."""
+    return Query(
+        "minute_breakdown",
+        {"span": interval(span), "most": str(most)},
+        lambda row: Part(row[0], row[1], _sums(row[2:])),
+    )
+
+
+def _sums(row: Row) -> Sums:
+    claimed, succeeded, failed, cancelled, retried, durations, seconds, slowest, waits, waited, longest = row
+    return Sums(
+        claimed=claimed,
+        succeeded=succeeded,
+        failed=failed,
+        cancelled=cancelled,
+        retried=retried,
+        durations=Histogram(unpack(durations), seconds, slowest),
+        waits=Histogram(unpack(waits), waited, longest),
+    )

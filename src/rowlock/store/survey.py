@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, TypeVar
 
-from rowlock.model.histogram import percentile
+from rowlock.model.histogram import Histogram
 from rowlock.model.pause import Pause
 from rowlock.model.stats import (
     ClaimCost,
@@ -20,6 +20,7 @@ from rowlock.model.stats import (
     DatabaseStats,
     Durations,
     FleetStats,
+    Glance,
     QueueStats,
     Rates,
     Recent,
@@ -36,11 +37,15 @@ T = TypeVar("T")
 
 TIMEOUT = timedelta(seconds=2)
 _WINDOW = timedelta(minutes=5)
-# Bounds: what is counted of one thing, what of history, and how many rows of durations are added up, each in 10 µs.
+_HOUR = timedelta(hours=1)
+# Bounds: what is counted of one thing, what of history, and how many rows of durations are added up, each in 2 µs.
 _MOST_JOBS = 100_000
 _MOST_ENDED = 10_000
-_MOST_MINUTES = 20_000
+_MOST_MINUTES = 60_000
 _MOST_NAMED = 5
+# The same for a glance, which is taken every few seconds.
+_MOST_READ = 10_000
+_MOST_GLANCED = 20_000
 # What a worker of 100 slots, the default, asks for.
 _CLAIM = 100
 
@@ -55,7 +60,7 @@ class Findings:
     waiting: Sequence[gauges.Waiting] | None = None
     pauses: Sequence[Pause] | None = None
     rates: Sequence[minutes.Done] | None = None
-    durations: Sequence[minutes.Took] | None = None
+    durations: Sequence[minutes.Part] | None = None
     failed: Sequence[gauges.Trouble] | None = None
     workers: Sequence[stats.WorkerNow] | None = None
     rescues: Sequence[gauges.Happened] | None = None
@@ -64,21 +69,11 @@ class Findings:
 
 def survey() -> Conversation[Stats]:
     """Learn everything that an operator may ask for."""
-    yield gauges.begin(TIMEOUT)
-    [at] = yield schema.now()
-    found = Findings(at)
-    found.ready = yield from ask("runnable", gauges.ready(_MOST_JOBS), found.unknown)
-    found.running = yield from ask("running", gauges.running(_MOST_JOBS), found.unknown)
-    found.waiting = yield from ask("waiting", gauges.waiting(_MOST_JOBS), found.unknown)
-    found.pauses = yield from ask("paused", pauses.listed(), found.unknown)
-    found.rates = yield from ask("rates", minutes.done(_WINDOW), found.unknown)
-    found.durations = yield from ask("durations", minutes.took(_MOST_MINUTES), found.unknown)
-    found.failed = yield from ask("failed", gauges.trouble(_MOST_ENDED), found.unknown)
-    found.workers = yield from ask("workers", stats.workers(), found.unknown)
+    found = yield from _look(jobs=_MOST_JOBS, rows=_MOST_MINUTES)
     found.rescues = yield from ask("rescues", gauges.rescues(_MOST_ENDED), found.unknown)
     database = yield from _database(found)
     return Stats(
-        at=at,
+        at=found.at,
         window=_WINDOW,
         queues=_queues(found),
         tasks=_tasks(found),
@@ -86,6 +81,35 @@ def survey() -> Conversation[Stats]:
         database=database,
         unknown=found.unknown,
     )
+
+
+def glance() -> Conversation[Glance]:
+    """Learn of queues and tasks what changes from moment to moment, and count no further than people read."""
+    found = yield from _look(jobs=_MOST_READ, rows=_MOST_GLANCED)
+    return Glance(
+        at=found.at,
+        window=_WINDOW,
+        queues=_queues(found),
+        tasks=_tasks(found),
+        pauses=None if found.pauses is None else tuple(found.pauses),
+        workers=None if found.workers is None else tuple(map(_worker, found.workers)),
+        unknown=found.unknown,
+    )
+
+
+def _look(*, jobs: int, rows: int) -> Conversation[Findings]:
+    yield gauges.begin(TIMEOUT)
+    [at] = yield schema.now()
+    found = Findings(at)
+    found.ready = yield from ask("runnable", gauges.ready(jobs), found.unknown)
+    found.running = yield from ask("running", gauges.running(jobs), found.unknown)
+    found.waiting = yield from ask("waiting", gauges.waiting(jobs), found.unknown)
+    found.pauses = yield from ask("paused", pauses.listed(), found.unknown)
+    found.rates = yield from ask("rates", minutes.done(_WINDOW), found.unknown)
+    found.durations = yield from ask("durations", minutes.breakdown(_HOUR, most=rows), found.unknown)
+    found.failed = yield from ask("failed", gauges.trouble(_MOST_ENDED), found.unknown)
+    found.workers = yield from ask("workers", stats.workers(), found.unknown)
+    return found
 
 
 # Asking
@@ -147,11 +171,12 @@ def _queues(found: Findings) -> dict[str, QueueStats]:
     for row in found.waiting or ():
         waiting.setdefault(row.queue, {})[row.waits_for] = Count(row.jobs, row.more)
     rates = _rates(found.rates, lambda row: row.queue)
+    waits = _histograms((row.queue, row.sums.waits) for row in found.durations or ())
     paused = {pause.queue for pause in found.pauses or () if pause.queue is not None}
     worked = {queue for worker in found.workers or () for queue in worker.queues}
     nothing = gauges.Ready("", 0, False, 0, False, None)
     queues = {}
-    for name in sorted({*ready, *running, *waiting, *rates, *paused, *worked}):
+    for name in sorted({*ready, *running, *waiting, *rates, *waits, *paused, *worked}):
         here = ready.get(name, nothing)
         held = running.get(name)
         known = found.ready is not None
@@ -163,20 +188,23 @@ def _queues(found: Findings) -> dict[str, QueueStats]:
             oldest=None if here.age is None else timedelta(seconds=here.age),
             paused=None if found.pauses is None else name in paused,
             rates=None if found.rates is None else rates.get(name, Rates()),
+            waits=Durations.of(waits.get(name, Histogram())),
         )
     return queues
 
 
 def _tasks(found: Findings) -> dict[str, TaskStats]:
     rates = _rates(found.rates, lambda row: row.task)
-    durations = {row.task: _durations(row) for row in found.durations or ()}
+    durations = _histograms((row.task, row.sums.durations) for row in found.durations or ())
+    waits = _histograms((row.task, row.sums.waits) for row in found.durations or ())
     failed = {row.task: Count(row.failed, row.more) for row in found.failed or ()}
     cut = Count(0, more=any(row.more for row in found.failed or ()))
     paused = {pause.task for pause in found.pauses or () if pause.task is not None}
     return {
         name: TaskStats(
             rates=None if found.rates is None else rates.get(name, Rates()),
-            durations=durations.get(name),
+            durations=Durations.of(durations.get(name, Histogram())),
+            waits=Durations.of(waits.get(name, Histogram())),
             failed=None if found.failed is None else failed.get(name, cut),
             paused=None if found.pauses is None else name in paused,
         )
@@ -235,15 +263,12 @@ def _rates(done: Sequence[minutes.Done] | None, name: Callable[[minutes.Done], s
     return {key: Rates(*(number / seconds for number in numbers)) for key, numbers in sums.items()}
 
 
-def _durations(row: minutes.Took) -> Durations | None:
-    count = sum(row.buckets.values())
-    if not count:
-        return None
-    p50, p95, p99 = (
-        timedelta(seconds=percentile(row.buckets, share, longest=row.slowest)) for share in (0.50, 0.95, 0.99)
-    )
-    mean, slowest = timedelta(seconds=row.seconds / count), timedelta(seconds=row.slowest)
-    return Durations(count=count, mean=mean, p50=p50, p95=p95, p99=p99, max=slowest)
+def _histograms(parts: Iterable[tuple[str, Histogram]]) -> dict[str, Histogram]:
+    """The sums of these by name."""
+    sums: dict[str, Histogram] = {}
+    for name, histogram in parts:
+        sums[name] = sums.get(name, Histogram()) + histogram
+    return sums
 
 
 def _claim_cost(explained: Mapping[str, Any]) -> ClaimCost:

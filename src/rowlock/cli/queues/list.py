@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from rowlock.cli import figures
+from rowlock.cli import figures, words
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.pausing import ends
 from rowlock.model.pause import Pause
-from rowlock.model.stats import QueueStats, Stats
+from rowlock.model.stats import Durations, QueueStats, Stats
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
@@ -22,7 +22,10 @@ from rowlock.model.stats import QueueStats, Stats
 @app_options(required=False)
 @debug_option
 def list_queues(choice: Choice, *, as_json: bool) -> None:
-    """List queues: what is due, delayed, running and waiting in them, how old the oldest is, and what gets done."""
+    """List queues: what is due, delayed, running and waiting in them, how old the oldest is, and what gets done.
+
+    `wait` is how long jobs that workers claimed in the last hour had been due: half of them, and all but a twentieth.
+    """
     with opened(choice) as app:
         stats = app.stats()
         pauses = {pause.queue: pause for pause in app.pauses() if pause.queue is not None}
@@ -50,9 +53,11 @@ def show_queues(queues: Mapping[str, QueueStats], pauses: Mapping[str, Pause], n
         Column("running", right=True),
         Column("delayed", rank=2, right=True),
         Column("waiting", least=10, rank=3),
+        Column("wait p50", least=8, rank=7, right=True),
+        Column("wait p95", least=8, rank=5, right=True),
         Column("ended/s", rank=4, right=True),
-        Column("retried/s", rank=6, right=True),
-        Column("failed/s", rank=5, right=True),
+        Column("retried/s", rank=8, right=True),
+        Column("failed/s", rank=6, right=True),
         Column("paused", least=12, rank=1),
     ]
     show(columns, (_row(name, queue, pauses.get(name), now) for name, queue in sorted(queues.items())))
@@ -66,6 +71,7 @@ def _row(name: str, queue: QueueStats, pause: Pause | None, now: datetime) -> tu
         figures.counted(queue.running),
         figures.counted(queue.delayed),
         waiting(queue),
+        *((figures.lasting(queue.waits.p50), figures.lasting(queue.waits.p95)) if queue.waits else ("", "")),
         figures.per_second(queue.rates, "completed"),
         figures.per_second(queue.rates, "retried"),
         figures.per_second(queue.rates, "failed"),
@@ -78,3 +84,9 @@ def waiting(queue: QueueStats) -> str:
     if queue.waiting is None:
         return figures.UNKNOWN
     return ", ".join(f"{figures.counted(number)} for {cause}" for cause, number in sorted(queue.waiting.items()))
+
+
+def waited(waits: Durations) -> str:
+    """How long its jobs had been due when they were claimed."""
+    spans = (words.span(span) for span in (waits.p50, waits.p95, waits.max))
+    return "p50 {}, p95 {}, at most {}, in the last hour".format(*spans)

@@ -9,7 +9,7 @@ from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, nothing_matched, print_json
 from rowlock.cli.pausing import ends
-from rowlock.cli.queues.list import queue_facts, waiting
+from rowlock.cli.queues.list import queue_facts, waited, waiting
 from rowlock.cli.workers import show_workers, worker_facts
 from rowlock.model.pause import Pause
 from rowlock.model.stats import Stats
@@ -50,6 +50,7 @@ def _show(name: str, stats: Stats, pause: Pause | None) -> None:
             "delayed": figures.counted(queue.delayed),
             "running": figures.counted(queue.running),
             "waiting": waiting(queue),
+            "wait": queue.waits and waited(queue.waits),
             **{
                 f"{what}/s": figures.per_second(queue.rates, what)
                 for what in ("claimed", "completed", "retried", "failed")

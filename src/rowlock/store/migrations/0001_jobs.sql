@@ -534,6 +534,8 @@ create unlogged table rowlock.present (
 
 -- What a worker did in a minute, by queue and task: rates and durations are read from here, kept for a day.
 -- Rows are written a few times while their minute lasts, each time whole, so that a repeated write counts nothing twice.
+-- A histogram is one number, twelve digits for each bucket, the first bucket's last: sum() adds up all buckets at once (a
+-- day of a large fleet in 0.1 s; arrays, taken apart and added up bucket by bucket, took 1 s).
 create table rowlock.minutes (
     minute      timestamptz not null,
     worker      uuid not null,
@@ -546,10 +548,10 @@ create table rowlock.minutes (
     retried     integer not null,
     seconds     float8 not null,                -- of the attempts that returned or raised, all together
     slowest     float8 not null,
-    durations   integer[] not null,             -- how many in each bucket, from the first that has any: '[7:9]={3,0,1}'
+    durations   numeric not null,               -- how many in each bucket
     waited      float8 not null,                -- how long jobs had been due when they were claimed, all together
     longest     float8 not null,
-    waits       integer[] not null,             -- as durations
+    waits       numeric not null,               -- how many in each bucket
     primary key (minute, worker, queue, task)
 ) with (fillfactor = 70);
 

@@ -145,10 +145,10 @@ create table rowlock.minutes (
     retried integer not null,
     seconds double precision not null,
     slowest double precision not null,
-    durations integer[] not null,
+    durations numeric not null,
     waited double precision not null,
     longest double precision not null,
-    waits integer[] not null,
+    waits numeric not null,
     constraint minutes_pkey PRIMARY KEY (minute, worker, queue, task)
 ) with (fillfactor=70);
 

@@ -6,12 +6,12 @@ with counted as (
     )
     select
         to_timestamp(fresh.minute * 60), :worker::uuid, fresh.queue, fresh.task, fresh.claimed, fresh.succeeded,
-        fresh.failed, fresh.cancelled, fresh.retried, fresh.seconds, fresh.slowest, fresh.durations::integer[],
-        fresh.waited, fresh.longest, fresh.waits::integer[]
+        fresh.failed, fresh.cancelled, fresh.retried, fresh.seconds, fresh.slowest, fresh.durations,
+        fresh.waited, fresh.longest, fresh.waits
     from unnest(
         :minutes::bigint[], :queues::text[], :tasks::text[], :claimed::integer[], :succeeded::integer[],
         :failed::integer[], :cancelled::integer[], :retried::integer[], :seconds::float8[], :slowest::float8[],
-        :durations::text[], :waited::float8[], :longest::float8[], :waits::text[]
+        :durations::numeric[], :waited::float8[], :longest::float8[], :waits::numeric[]
     ) as fresh (
         minute, queue, task, claimed, succeeded, failed, cancelled, retried, seconds, slowest, durations, waited, longest,
         waits
