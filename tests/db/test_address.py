@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rowlock import NotConfigured, Rowlock
-from rowlock.db.address import Address, find_address, redacted
+from rowlock.db.address import Address, find_address
 from rowlock.errors import InvalidOption
+from rowlock.model.redact import redact_address
 
 URL = "postgresql://ada@db.example/app"
 NOTHING: dict[str, str] = {}
@@ -103,7 +104,7 @@ def test_making_an_app_looks_for_no_database(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_shown_address_hides_the_password_and_nothing_else(conninfo: str, shown: str) -> None:
-    assert redacted(conninfo) == shown
+    assert redact_address(conninfo) == shown
 
 
 @pytest.mark.parametrize(
@@ -116,5 +117,5 @@ def test_a_shown_address_hides_the_password_and_nothing_else(conninfo: str, show
     ],
 )
 def test_a_shown_address_never_holds_the_password(conninfo: str) -> None:
-    assert "secret" not in redacted(conninfo)
+    assert "secret" not in redact_address(conninfo)
     assert "secret" not in str(Address("url=", conninfo=conninfo))
