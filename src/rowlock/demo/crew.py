@@ -92,18 +92,26 @@ class Crew:
         """Let it go on."""
         member.process.send_signal(signal.SIGCONT)
 
-    def kill(self, member: Member, *, start_after: float) -> None:
-        """SIGKILL: it cannot hand anything back, say goodbye or clean up. It is started again after some seconds."""
+    def kill(self, member: Member, *, start_after: float | None = None) -> None:
+        """SIGKILL: it cannot hand anything back, say goodbye or clean up. It is started again after so many seconds."""
         member.process.kill()
         member.process.wait()
-        member.start_at = time.monotonic() + start_after
+        member.start_at = None if start_after is None else time.monotonic() + start_after
+
+    def start(self, member: Member) -> None:
+        """Start one that has ended."""
+        member.process = self._start(member.number)
+        member.start_at = None
+
+    def ask_to_stop(self, member: Member) -> None:
+        """SIGTERM: it finishes or hands back what it holds, and goes."""
+        member.process.terminate()
 
     def start_again(self) -> list[Member]:
         """Start those whose time has come; answers them."""
         due = [member for member in self.members if member.start_at is not None and time.monotonic() >= member.start_at]
         for member in due:
-            member.process = self._start(member.number)
-            member.start_at = None
+            self.start(member)
         return due
 
     def fallen(self) -> list[Member]:

@@ -51,12 +51,10 @@ ONCE = Plan(jobs=300, rate=200.0, longest=0.5, kills=(0.1, 0.4), start_after=1.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What happened, from a look at every single job after the workers had stopped."""
+    """What happened, from a look at every single job after the workers had stopped, and all that was seen before."""
 
     audit: Audit
-    killed_holding: tuple[int, ...]
-    rescued: int
-    seconds: float
+    watch: Watch
     finished: bool
 
 
@@ -88,13 +86,7 @@ class Play:
         finished = self._has_finished()
         self._crew.stop()
         self._watch.look()
-        return Report(
-            audit=self._watch.audit(),
-            killed_holding=tuple(victim.held for victim in self._watch.victims),
-            rescued=self._watch.rescued,
-            seconds=self._watch.at,
-            finished=finished,
-        )
+        return Report(audit=self._watch.audit(), watch=self._watch, finished=finished)
 
     def _is_over(self) -> bool:
         return self._watch.at > self._plan.limit or (self._plan.jobs is not None and self._has_finished())
@@ -168,6 +160,17 @@ class Play:
 def staged(plan: Plan, folder: Path) -> Iterator[Play]:
     """Everything that a demo needs, running: a server in the folder, an empty database, the workers."""
     with ExitStack() as stack:
+        server, app, url = stack.enter_context(prepared(folder))
+        database = Steady(url, app.database.schema, name="rowlock demo")
+        stack.callback(database.close)
+        crew = stack.enter_context(Crew(size=WORKERS, url=url, folder=server.folder))
+        yield Play(plan, app=app, crew=crew, database=database)
+
+
+@contextmanager
+def prepared(folder: Path) -> Iterator[tuple[EmbeddedPostgres, Rowlock, str]]:
+    """A server in the folder, the demo's app on an empty database there, and its address."""
+    with ExitStack() as stack:
         server = stack.enter_context(EmbeddedPostgres(folder))
         if not server.owner:
             raise EmbeddedError(f"something runs in {server.folder} already; end it, or give the demo another folder")
@@ -178,10 +181,7 @@ def staged(plan: Plan, folder: Path) -> Iterator[Play]:
         stack.enter_context(in_words(app.database))
         app.include(tasks)
         app.migrate()
-        database = Steady(url, app.database.schema, name="rowlock demo")
-        stack.callback(database.close)
-        crew = stack.enter_context(Crew(size=WORKERS, url=url, folder=server.folder))
-        yield Play(plan, app=app, crew=crew, database=database)
+        yield server, app, url
 
 
 def _empty_database(server: EmbeddedPostgres) -> str:

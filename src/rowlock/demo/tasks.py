@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from random import Random
@@ -14,6 +15,7 @@ from rowlock.model.retry import Retry
 from rowlock.registry import Tasks
 from rowlock.tasks import Call
 from rowlock.worker.attempt import current_job
+from rowlock.workflow.context import Context
 
 QUEUE = "demo"
 
@@ -60,6 +62,61 @@ async def charge_card(order: int, seconds: float, declines: int) -> str:
     if current_job().attempt <= declines:
         raise CardDeclined(f"order {order}")
     return f"receipt-{order}"
+
+
+@tasks.task(queue=QUEUE, name="tick")
+async def tick() -> None:
+    """Nothing: a flood is made of it."""
+
+
+# A checkout: a workflow, each step of which is remembered; in the middle it asks a person.
+
+
+@dataclass
+class Approval:
+    """What that person says."""
+
+    approved: bool
+
+
+async def pick(order: int) -> str:
+    """Take it from the shelf."""
+    await asyncio.sleep(1.2)
+    return f"shelf-{order % 7}"
+
+
+async def put_back(order: int) -> str:
+    """Undo that."""
+    await asyncio.sleep(0.6)
+    return f"shelf-{order % 7}"
+
+
+async def charge(order: int) -> str:
+    """Take the money."""
+    await asyncio.sleep(1.2)
+    return f"payment-{order}"
+
+
+async def ship(order: int) -> str:
+    """Send it."""
+    await asyncio.sleep(1.2)
+    return f"parcel-{order}"
+
+
+class Refused(Exception):
+    """The person says no."""
+
+
+@tasks.workflow(queue=QUEUE, name="checkout", retry=_THRICE)
+async def checkout(ctx: Context, order: int) -> str:
+    """Pick, ask, charge, ship; if the person says no, what was picked is put back."""
+    await ctx.step(pick, order)
+    ctx.undo(put_back, order)
+    decision = await ctx.signal("approval", schema=Approval)
+    if not decision.approved:
+        raise Refused(f"order {order}")
+    await ctx.step(charge, order)
+    return await ctx.step(ship, order)
 
 
 def stream(random: Random, *, longest: float) -> Iterator[Call[Any]]:

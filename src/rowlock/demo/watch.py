@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rowlock.db.steady import Steady
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
-from rowlock.demo.ledger import Audit, Ledger
+from rowlock.demo.ledger import LIVE, Audit, Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
 from rowlock.model.answer import Event
 from rowlock.store import stats
@@ -18,6 +18,7 @@ from rowlock.store.stats import Place, WorkerNow
 
 _EVENTS = 200
 _RATES = 60
+_ENDED = 24
 # Retries per look that get a line of their own; a screen of nothing else would hide the rest.
 _RETRIES_TOLD = 2
 # How long a rescue stays the story.
@@ -43,6 +44,8 @@ class Watch:
         self.victims: list[Victim] = []
         self.rescued = 0
         self.workers: dict[int, WorkerNow] = {}  # by the number of their process
+        self.places: list[Place] = []  # of the jobs that had not ended when one last looked
+        self.ended: deque[Place] = deque(maxlen=_ENDED)  # the latest
         self._database = database
         self._ledger = ledger
         self._crew = crew
@@ -63,9 +66,10 @@ class Watch:
 
     def look(self) -> None:
         """Read the database."""
-        places = self._database.run(stats.places(self._ledger.open))
-        news = self._ledger.compare(places)
-        self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in places)
+        self.places = self._database.run(stats.places(self._ledger.open))
+        news = self._ledger.compare(self.places)
+        self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in self.places)
+        self.ended.extend(place for place in news if place.state not in LIVE)
         self._tell_news(news)
         self._see_workers(self._database.run(stats.workers()))
         self._tell_rescues(self._database.run(stats.events(limit=_EVENTS)))
@@ -108,7 +112,7 @@ class Watch:
     def _tell_news(self, news: Iterable[Place]) -> None:
         retried = []
         for place in news:
-            if place.state in {"waiting", "ready", "running"}:
+            if place.state in LIVE:
                 retried.append(place)
                 continue
             self._ended_in[int(self.at)] += 1
