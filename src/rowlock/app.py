@@ -96,11 +96,11 @@ class Rowlock(Signalling, Observing):
         """Make what speaks to the database speak to this one."""
         self.database = database
         self.waiting_room = WaitingRoom(self.database)
-        self.jobs = Jobs(self.database, self.keep)
         self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self.workflows = Workflows(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self._pauses = Pauses(self.database)
         self._enqueuer = Enqueuer(self.database, self.waiting_room, self.keep, handler_of=self._handler_of)
+        self.jobs = Jobs(self.database, self.keep, encode=self._encode, enqueuer=self._enqueuer)
 
     # Declaring tasks
 
@@ -202,6 +202,11 @@ class Rowlock(Signalling, Observing):
     def _handler_of(self, name: str, version: int | None = None) -> Handler:
         # Whoever enqueues by SQL may name a task as no decorator could.
         return (self.tasks.get(name, version) or self._stranger("unknown")).handler
+
+    def _encode(self, task: str, version: int | None, args: Mapping[str, object]) -> str:
+        """Arguments as JSON, checked where this process knows the task."""
+        known = self.tasks.get(task, version)
+        return encode_untyped(args) if known is None else known.arguments.encode_json(args)
 
     # Pausing
 

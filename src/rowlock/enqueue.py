@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
+from uuid import UUID
 from weakref import ref
 
 from rowlock.db.borrowed import physical
@@ -16,10 +18,33 @@ from rowlock.model.handler import Handler
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
 from rowlock.model.spec import Keep
+from rowlock.store import verbs
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
+from rowlock.store.query import Conversation
 from rowlock.tasks import Call
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Who enqueues by hand, why, and after which job: for the event of it."""
+
+    actor: str
+    why: str | None
+    like: UUID | None
+
+    def enqueuing(self, job: NewJob) -> Callable[[bool], Conversation[dict[str, Existing]]]:
+        """Enqueue a job, and write down who did; nobody has if its key was another's."""
+
+        def begin(resend: bool) -> Conversation[dict[str, Existing]]:  # noqa: FBT001  as converse calls it
+            existing = yield from enqueue_all([job], resend=resend)
+            if job.id not in existing:
+                like = None if self.like is None else str(self.like)
+                yield verbs.enqueued(job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like)
+            return existing
+
+        return begin
 
 
 class Enqueuer:
@@ -68,6 +93,18 @@ class Enqueuer:
         """Enqueue calls, all or none."""
         calls = list(calls)
         return await self._asend(calls, self._usual(_named(calls, connection)))
+
+    def logged(self, call: Call[R], logged: Logged) -> Job[R]:
+        """Enqueue one call on a connection of ours, together with the event of it."""
+        jobs = _new_jobs([call])
+        existing = self._database.converse(logged.enqueuing(jobs[0]))
+        return self._handles([call], jobs, existing, None)[0]
+
+    async def alogged(self, call: Call[R], logged: Logged) -> Job[R]:
+        """Enqueue one call on a connection of ours, together with the event of it."""
+        jobs = _new_jobs([call])
+        existing = await self._database.aconverse(logged.enqueuing(jobs[0]))
+        return self._handles([call], jobs, existing, None)[0]
 
     async def _asend(self, calls: Sequence[Call[R]], connection: object | None) -> list[Job[R]]:
         jobs = _new_jobs(calls)

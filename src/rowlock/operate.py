@@ -7,13 +7,15 @@ what is stopped in the middle goes on from where it stood.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from rowlock.actor import check_actor, check_why
-from rowlock.db.database import Database
+from rowlock.amend import Amending
 from rowlock.errors import InvalidOption
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.answer import Done, Event, Page, Preview
@@ -21,7 +23,7 @@ from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import check_priority, check_queue, shown
 from rowlock.model.pause import Pause
 from rowlock.model.spec import Keep
-from rowlock.model.verb import VERBS, Verb, VerbName, verb_named
+from rowlock.model.verb import VERBS, VerbName, verb_named
 from rowlock.store import outline, scan, stats, verbs
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
@@ -32,41 +34,58 @@ __all__ = ["Done", "Event", "Jobs", "Page", "Pause", "Preview", "VerbName"]
 _MOST_LISTED: Final = 1_000
 _EVERY: Final = Filter()
 
+T = TypeVar("T")
+
 Track = Callable[[Done], object]
+Begin = Callable[[bool], Conversation[T]]
 
 
-class Jobs:
+class Jobs(Amending):
     """The jobs of an app, for operators: `app.jobs.retry(Filter(state="failed", task="send"), why="host is back")`.
 
     For every job that a verb changes it writes an event: what was done, by whom (the user of this process, unless `by`
     says otherwise) and `why`. `track` is told after every window how far the verb has come.
     """
 
-    def __init__(self, database: Database, keep: Keep) -> None:
-        self._database = database
-        self._keep = keep
-
     # Looking
 
-    def list(self, filter: Filter = _EVERY, *, limit: int = 50, before: UUID | str | None = None) -> Page:
-        """The newest jobs that match, live and ended; `before` is the `next` of the page before."""
+    def list(
+        self,
+        filter: Filter = _EVERY,
+        *,
+        limit: int = 50,
+        before: UUID | str | None = None,
+        within: timedelta | None = None,
+    ) -> Page:
+        """The newest jobs that match, live and ended; `before` is the `next` of the page before.
+
+        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
+        """
         refuse_in_loop("app.jobs.list", "await app.jobs.alist(…)")
-        return self._database.converse(partial(_page, filter, check_limit(limit), _checked(before)), atomic=False)
+        return self._database.converse(_page(filter, limit, before, within), atomic=False)
 
-    async def alist(self, filter: Filter = _EVERY, *, limit: int = 50, before: UUID | str | None = None) -> Page:
-        """The newest jobs that match, live and ended; `before` is the `next` of the page before."""
-        return await self._database.aconverse(
-            partial(_page, filter, check_limit(limit), _checked(before)), atomic=False
-        )
+    async def alist(
+        self,
+        filter: Filter = _EVERY,
+        *,
+        limit: int = 50,
+        before: UUID | str | None = None,
+        within: timedelta | None = None,
+    ) -> Page:
+        """The newest jobs that match, live and ended; `before` is the `next` of the page before.
 
-    def preview(self, verb: VerbName, filter: Filter) -> Preview:
-        """What a verb would do now, without doing it."""
+        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
+        """
+        return await self._database.aconverse(_page(filter, limit, before, within), atomic=False)
+
+    def preview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
+        """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
         refuse_in_loop("app.jobs.preview", "await app.jobs.apreview(…)")
-        return self._database.converse(partial(_preview, filter, verb_named(verb)), atomic=False)
+        return self._database.converse(_preview(filter, verb, within), atomic=False)
 
-    async def apreview(self, verb: VerbName, filter: Filter) -> Preview:
-        """What a verb would do now, without doing it."""
-        return await self._database.aconverse(partial(_preview, filter, verb_named(verb)), atomic=False)
+    async def apreview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
+        """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
+        return await self._database.aconverse(_preview(filter, verb, within), atomic=False)
 
     def events(
         self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
@@ -323,12 +342,22 @@ def _prepare(keep: Keep, _resend: bool) -> Conversation[None]:  # noqa: FBT001  
     return make_partitions(longest=keep.longest)
 
 
-def _page(filter: Filter, limit: int, before: UUID | None, _resend: bool) -> Conversation[Page]:  # noqa: FBT001  as converse calls it
-    return outline.page(filter, limit=limit, before=before)
+def _page(filter: Filter, limit: int, before: UUID | str | None, within: timedelta | None) -> Begin[Page]:
+    most, start = check_limit(limit), _checked(before)
+    return lambda _resend: outline.page(filter, limit=most, before=start, enough=enough_after(within))
 
 
-def _preview(filter: Filter, verb: Verb, _resend: bool) -> Conversation[Preview]:  # noqa: FBT001  as converse calls it
-    return scan.preview(filter, verb)
+def _preview(filter: Filter, name: VerbName, within: timedelta | None) -> Begin[Preview]:
+    verb = verb_named(name)
+    return lambda _resend: scan.preview(filter, verb, enough=enough_after(within))
+
+
+def enough_after(within: timedelta | None) -> scan.Enough:
+    """Says, from so long after now on, that it is enough."""
+    if within is None:
+        return scan.never
+    end = time.monotonic() + within.total_seconds()
+    return lambda: time.monotonic() >= end
 
 
 def _events(

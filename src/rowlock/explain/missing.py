@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID
 
 from rowlock.explain.phrases import because, command, instant_of
+from rowlock.model import ids
 from rowlock.model.explanation import Cause
 from rowlock.model.situation import Situation
 from rowlock.model.spec import Keep
 from rowlock.model.words import span
 
-_OURS: Final = 7  # the version of our ids, which begin with the time they were made
 # Ids are made by clients' clocks.
 _SKEW: Final = timedelta(minutes=5)
 
@@ -30,7 +29,7 @@ def why_it_is_not_there(situation: Situation, keep: Keep, *, uncommitted: bool) 
         when, why = instant_of(deleted.at, situation.at), deleted.details.get("why")
         facts = {"deleted_at": deleted.at, "deleted_by": deleted.actor, "why": why}
         return Cause("deleted", f"It was deleted by {deleted.actor} at {when}{because(why)}.", facts=facts)
-    made_at = _made_at(situation.job)
+    made_at = ids.made_at(situation.job)
     if made_at is None:
         return Cause(
             "missing",
@@ -67,13 +66,3 @@ def _expired_or_never(situation: Situation, keep: Keep, made_at: datetime) -> Ca
     else:
         guess = "so long ago that it has left history, if it ever was there"
     return Cause("missing", f"There is no such job: {made}, {guess}; {kept}.", facts=facts)
-
-
-def _made_at(job: UUID) -> datetime | None:
-    """When an id of ours was made; none for an id that is not ours."""
-    if job.version != _OURS:
-        return None
-    try:
-        return datetime.fromtimestamp((job.int >> 80) / 1000, UTC)
-    except (OverflowError, ValueError):  # 48 bits of milliseconds go on to the year 10889
-        return None

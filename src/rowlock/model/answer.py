@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from rowlock.errors import InvalidOption
+from rowlock.model.names import shown
 from rowlock.model.record import JobRecord, State
 from rowlock.model.verb import VerbName
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Jobs, newest first, without their results; `next` is the `before` of the next page, None after the last."""
+    """Jobs, newest first, without their results; `next` is the `before` of the next page, None after the last.
+
+    `looked` is how many jobs were looked at for it.
+    """
 
     records: tuple[JobRecord, ...]
     next: UUID | None
+    looked: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
@@ -28,7 +34,7 @@ class Page:
 class Preview:
     """What a verb would do now: change `count` jobs, and pass over some that it looks at but cannot change.
 
-    Counted up to 10,000 jobs; `capped` says that there are more. `tasks` and `states` count those it would change.
+    Counted up to 10,000 jobs; `capped` says that there are, or may be, more. `tasks` and `states` count those it would change.
     """
 
     verb: VerbName
@@ -100,6 +106,36 @@ class Event:
             "actor": self.actor,
             "details": dict(self.details),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class EventPlace:
+    """Where an event stands among all: before it are those that happened earlier."""
+
+    at: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}/{self.id}"
+
+    @classmethod
+    def read(cls, text: str) -> EventPlace:
+        """A place as it was written; InvalidOption if it is none."""
+        moment, _, event_id = text.partition("/")
+        try:
+            at = datetime.fromisoformat(moment)
+            return cls(at if at.tzinfo else at.replace(tzinfo=UTC), UUID(event_id))
+        except ValueError:
+            raise InvalidOption(f"{shown(text)} is no place among events; take it from the page before") from None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events, newest first, found among the `looked` newest; `next` is the place before which to look further."""
+
+    events: tuple[Event, ...]
+    next: EventPlace | None
+    looked: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from datetime import UTC, datetime
+from uuid import UUID
 
 # After the version and variant bits, 74 bits are ours: a fresh random start each millisecond, then counted up, so that
 # ids of one process are strictly increasing. The top bit of the start is left clear as room for the count.
@@ -12,6 +14,8 @@ _RANDOM_BITS = 74
 _START_MASK = (1 << (_RANDOM_BITS - 1)) - 1
 _RAND_B_BITS = 62
 _RAND_B_MASK = (1 << _RAND_B_BITS) - 1
+
+_VERSION = 7
 
 # Below and above every id.
 NIL = "00000000-0000-0000-0000-000000000000"
@@ -40,6 +44,16 @@ class _Clock:
 
 _clock = _Clock()
 os.register_at_fork(after_in_child=_clock.__init__)  # type: ignore[misc]  # a fresh lock and no memory
+
+
+def made_at(job_id: UUID) -> datetime | None:
+    """When an id of ours was made, by the clock of whoever made it; none for an id that is not ours."""
+    if job_id.version != _VERSION:
+        return None
+    try:
+        return datetime.fromtimestamp((job_id.int >> 80) / 1000, UTC)
+    except (OverflowError, ValueError):  # 48 bits of milliseconds go on to the year 10889
+        return None
 
 
 def new_id() -> str:

@@ -96,7 +96,7 @@ class JobRecord:
             | {
                 "tags": tuple(stored["tags"] or ()),
                 "errors": tuple(map(_error, read_json(stored["errors"]) or ())),
-                "progress": _progress(read_json(stored["progress"])),
+                "progress": read_progress(stored["progress"]),
             }
         )
 
@@ -122,7 +122,9 @@ def _error(stored: dict[str, Any]) -> JobError:
     )
 
 
-def _progress(stored: dict[str, Any] | None) -> Progress | None:
+def read_progress(text: str | None) -> Progress | None:
+    """What a job said of itself, if it has said anything."""
+    stored = read_json(text)
     return None if stored is None else Progress(stored["share"], stored["note"], known_moment(stored["at"]))
 
 

@@ -56,10 +56,14 @@ class WorkflowRecord:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowPage:
-    """Workflows, newest first; `next` is the `before` of the next page, None after the last."""
+    """Workflows, newest first; `next` is the `before` of the next page, None after the last.
+
+    `looked` is how many workflows were looked at for it.
+    """
 
     records: tuple[WorkflowRecord, ...]
     next: UUID | None
+    looked: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""

@@ -14,19 +14,19 @@ from rowlock.model.record import JobRecord, State
 from rowlock.store import jobs, scan
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.query import Conversation, Query, alone, plain_array
-from rowlock.store.scan import WINDOW, Looks, Seen, moment, seen_whole
+from rowlock.store.scan import WINDOW, Enough, Looks, Seen, moment, never, seen_whole
 
 _NO_RIGHT: Final = "42501"
 
 
-def page(asked: Filter, *, limit: int, before: UUID | None) -> Conversation[Page]:
+def page(asked: Filter, *, limit: int, before: UUID | None, enough: Enough = never) -> Conversation[Page]:
     """A page of records."""
     try:
-        return (yield from scan.page(asked, limit=limit, before=before))
+        return (yield from scan.page(asked, limit=limit, before=before, enough=enough))
     except Exception as error:
         if not is_refusal(error) or asked.args is not None or asked.error is not None:
             raise
-    return (yield from scan.page(asked, limit=limit, before=before, looks=_OUTLINES))
+    return (yield from scan.page(asked, limit=limit, before=before, looks=_OUTLINES, enough=enough))
 
 
 def show(job_id: UUID, *, inside: bool = False) -> Conversation[list[JobRecord]]:
@@ -55,6 +55,7 @@ def live(
     ids: list[str] | None,
     limit: int,
     whole: bool,  # noqa: ARG001  it never is
+    window: int = WINDOW,
 ) -> Query[Seen]:
     """Look at live jobs, as far as a window goes."""
     return Query(
@@ -70,7 +71,7 @@ def live(
             "ids": None if ids is None else plain_array(ids),
             "states": plain_array(states),
             "before": before,
-            "window": str(WINDOW),
+            "window": str(window),
             "limit": str(limit),
         },
         seen_whole,
@@ -86,6 +87,7 @@ def ended(
     ids: list[str] | None,
     limit: int,
     whole: bool,  # noqa: ARG001  it never is
+    window: int = WINDOW,
 ) -> Query[Seen]:
     """Look at ended jobs, as far as a window goes and no further than `down_to`."""
     return Query(
@@ -101,7 +103,7 @@ def ended(
             "ids": None if ids is None else plain_array(ids),
             "states": plain_array(states),
             "before": before,
-            "window": str(WINDOW),
+            "window": str(window),
             "limit": str(limit),
             "down_to": down_to,
             "trouble": str("succeeded" not in states),

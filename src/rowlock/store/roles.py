@@ -140,11 +140,11 @@ _WORK: Rights = {
 }
 
 _OPERATE: Rights = {
-    # What a job is to do, and whose it is, is not an operator's to change.
+    # Whose a job is, and of which task, is not an operator's to change.
     "jobs": {
         "select": ALL,
         "insert": ("claims", "started_at", "worker", "errors", "version", "wakes", "workflow_state"),
-        "update": ("queue", "priority", "run_at", "state", "waits_for", "reason", "cancel_at", "wakes_at"),
+        "update": ("queue", "priority", "run_at", "state", "waits_for", "reason", "cancel_at", "wakes_at", "args"),
         "delete": ALL,
     },
     # No row of history is changed, but to lock one takes the right to change something of it.
@@ -184,7 +184,7 @@ ROLES: tuple[Role, ...] = (
         (*_CLIENT, "cancel", "make_part", "unfolded", "branch", "resumed"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
-            *("added", "edited", "removed", "run_now", "forked"),
+            *("added", "edited", "removed", "run_now", "forked", "enqueued"),
         ),
     ),
 )

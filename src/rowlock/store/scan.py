@@ -7,7 +7,7 @@ one begins; so a look can be stopped and taken up again, with nothing to remembe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -22,6 +22,8 @@ from rowlock.store.query import Conversation, Query, Row, plain_array
 
 # Jobs that one statement looks at, and that one transaction of a verb locks at most.
 WINDOW = 2_000
+# And the first of a page, which mostly finds what it wants among the newest.
+_FIRST = 250
 # Ids are made by enqueuers' clocks, created_at by the database's: so far they may differ.
 _SKEW = timedelta(days=1)
 _SAMPLES = 5
@@ -45,10 +47,22 @@ class Found(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What a look found, newest first, and the id at which it ended; None when there is nothing more to look at."""
+    """What a look found, newest first, and the id at which it ended; None when there is nothing more to look at.
+
+    `looked` is how many jobs it has looked at.
+    """
 
     found: list[Found]
     edge: UUID | None
+    looked: int = 0
+
+
+class Newest(NamedTuple):
+    """Records that were found, newest first; where the looks ended, as in a Window, and at how many jobs they were."""
+
+    records: list[JobRecord]
+    edge: UUID | None
+    looked: int
 
 
 class Seen(NamedTuple):
@@ -73,33 +87,44 @@ class Build(Protocol):
         ids: list[str] | None,
         limit: int,
         whole: bool,
+        window: int = WINDOW,
     ) -> Query[Seen]:
         """The query."""
 
 
 # How to look at live jobs, and at ended ones.
 Looks = tuple[Build, Build]
+# Asked after every window: whether to leave it at what was found.
+Enough = Callable[[], bool]
 
 
-def page(asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None = None) -> Conversation[Page]:
+def never() -> bool:
+    """Look until everything was looked at."""
+    return False
+
+
+def page(
+    asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None = None, enough: Enough = never
+) -> Conversation[Page]:
     """A page of records; one more is looked for, to know whether there is a next page."""
     states = asked.states or frozenset(STATES)
-    records = yield from _newest(asked, states=states, limit=limit + 1, before=before, looks=looks)
-    return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else None)
+    newest = yield from _newest(asked, states=states, limit=limit + 1, before=before, looks=looks, enough=enough)
+    records = newest.records
+    return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else newest.edge, newest.looked)
 
 
-def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
+def preview(asked: Filter, verb: Verb, *, enough: Enough = never) -> Conversation[Preview]:
     """What a verb would do."""
     states = verb.states(asked)
-    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES)
-    samples = [record for record in newest if not (verb.spares and record.begun)]
+    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES, enough=enough)
+    samples = [record for record in newest.records if not (verb.spares and record.begun)]
     found: list[Found] = []
     before: UUID | None = None
     while len(found) <= _MOST_COUNTED:
         window = yield from look(asked, states=states, before=before, limit=WINDOW, whole=False)
         found += window.found
         before = window.edge
-        if before is None:
+        if before is None or enough():
             break
     counted = found[:_MOST_COUNTED]
     changes = [row for row in counted if row.state in verb.changes and not (verb.spares and row.begun)]
@@ -107,7 +132,7 @@ def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
         verb=verb.name,
         count=len(changes),
         passed_over=len(counted) - len(changes),
-        capped=len(found) > _MOST_COUNTED,
+        capped=before is not None or len(found) > _MOST_COUNTED,
         tasks=dict(Counter(row.task for row in changes).most_common()),
         states=dict(Counter(row.state for row in changes).most_common()),
         samples=tuple(samples),
@@ -115,17 +140,26 @@ def preview(asked: Filter, verb: Verb) -> Conversation[Preview]:
 
 
 def _newest(
-    asked: Filter, *, states: frozenset[State], limit: int, before: UUID | None = None, looks: Looks | None = None
-) -> Conversation[list[JobRecord]]:
-    """So many records, however many windows it takes to find them."""
+    asked: Filter,
+    *,
+    states: frozenset[State],
+    limit: int,
+    before: UUID | None = None,
+    looks: Looks | None = None,
+    enough: Enough = never,
+) -> Conversation[Newest]:
+    """So many records, however many windows it takes to find them, unless it is enough before."""
     records: list[JobRecord] = []
+    looked, size = 0, min(WINDOW, max(_FIRST, 2 * limit))
     while True:
         left = limit - len(records)
-        window = yield from look(asked, states=states, before=before, limit=left, whole=True, looks=looks)
+        window = yield from look(asked, states=states, before=before, limit=left, whole=True, looks=looks, window=size)
         records += [row.record for row in window.found if row.record is not None]
+        looked += window.looked
         before = window.edge
-        if before is None or len(records) == limit:
-            return records
+        if before is None or len(records) == limit or enough():
+            return Newest(records, before, looked)
+        size = WINDOW
 
 
 def look(
@@ -136,12 +170,14 @@ def look(
     limit: int,
     whole: bool,
     looks: Looks | None = None,
+    window: int | None = None,
 ) -> Conversation[Window]:
     """Look at the next window: at most `limit` jobs in these states that match.
 
     Live jobs come first: one that ends in between is then seen twice, and not missed.
     """
     at_live, at_ended = looks or (live, ended)
+    size = WINDOW if window is None else window
     start = TOP if before is None else str(before)
     ids, rest = _next_ids(asked, start)
     edge = ids[-1] if ids and rest else None
@@ -150,18 +186,29 @@ def look(
     for wanted, build in ((states & LIVE, at_live), (states & ENDED, at_ended)):
         if not wanted or ids == []:
             continue
-        rows = yield build(asked, states=wanted, before=start, down_to=edge or NIL, ids=ids, limit=limit, whole=whole)
+        rows = yield build(
+            asked,
+            states=wanted,
+            before=start,
+            down_to=edge or NIL,
+            ids=ids,
+            limit=limit,
+            whole=whole,
+            window=size,
+        )
         matching = [row.found for row in rows if row.found is not None]
         found |= {row.id: row for row in matching}
-        edge = max(filter(None, (edge, _edge(rows, matching, limit=limit, by_ids=ids is not None))), default=None)
+        ended_at = _edge(rows, matching, limit=limit, window=None if ids is not None else size)
+        edge = max(filter(None, (edge, ended_at)), default=None)
         seen += rows[:1]
     newest_first = sorted((row for row in found.values() if edge is None or row.id >= edge), key=_id, reverse=True)
     if len(newest_first) > limit:
         newest_first = newest_first[:limit]
         edge = newest_first[-1].id
+    looked = sum(row.looked for row in seen)
     if edge is None or _all_too_old(asked, seen):
-        return Window(newest_first, None)
-    return Window(newest_first, UUID(edge))
+        return Window(newest_first, None, looked)
+    return Window(newest_first, UUID(edge), looked)
 
 
 def _next_ids(asked: Filter, before: str) -> tuple[list[str] | None, bool]:
@@ -172,11 +219,11 @@ def _next_ids(asked: Filter, before: str) -> tuple[list[str] | None, bool]:
     return left[:WINDOW], len(left) > WINDOW
 
 
-def _edge(rows: list[Seen], matching: list[Found], *, limit: int, by_ids: bool) -> str | None:
+def _edge(rows: list[Seen], matching: list[Found], *, limit: int, window: int | None) -> str | None:
     """Where this look ended: at the last job answered, or at the last one looked at; None if there were no more."""
     if len(matching) == limit:
         return matching[-1].id
-    return rows[0].edge if rows[0].looked == WINDOW and not by_ids else None
+    return rows[0].edge if rows[0].looked == window else None
 
 
 def _all_too_old(asked: Filter, seen: Iterable[Seen]) -> bool:
@@ -198,6 +245,7 @@ def live(
     ids: list[str] | None,
     limit: int,
     whole: bool,
+    window: int = WINDOW,
 ) -> Query[Seen]:
     """Look at live jobs, as far as a window goes."""
     return Query(
@@ -215,7 +263,7 @@ def live(
             "ids": None if ids is None else plain_array(ids),
             "states": plain_array(states),
             "before": before,
-            "window": str(WINDOW),
+            "window": str(window),
             "limit": str(limit),
             "whole": str(whole),
         },
@@ -232,6 +280,7 @@ def ended(
     ids: list[str] | None,
     limit: int,
     whole: bool,
+    window: int = WINDOW,
 ) -> Query[Seen]:
     """Look at ended jobs, as far as a window goes and no further than `down_to`."""
     return Query(
@@ -249,7 +298,7 @@ def ended(
             "ids": None if ids is None else plain_array(ids),
             "states": plain_array(states),
             "before": before,
-            "window": str(WINDOW),
+            "window": str(window),
             "limit": str(limit),
             "whole": str(whole),
             "down_to": down_to,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -33,6 +33,13 @@ class Made(NamedTuple):
     task: str
     queue: str
     version: int | None
+
+
+class Fired(NamedTuple):
+    """What became of a slot of the schedule of that name."""
+
+    schedule: str
+    firing: Firing
 
 
 def look(name: str | None = None) -> Conversation[list[Looked]]:
@@ -157,6 +164,15 @@ def run(name: str, *, job_id: str, actor: str, why: str | None) -> Query[Made]:
 def firings(name: str, *, limit: int) -> Query[Firing]:
     """What became of the latest slots of a schedule, newest first."""
     return Query("firing_list", {"schedule": name, "limit": str(limit)}, _firing)
+
+
+def recent(names: Iterable[str], *, limit: int) -> Query[Fired]:
+    """What became of the latest slots of each of these schedules, newest first."""
+    return Query(
+        "firing_recent",
+        {"schedules": array(names), "limit": str(limit)},
+        lambda row: Fired(row[0], _firing(row[1:])),
+    )
 
 
 def _interval(span: timedelta | None) -> str | None:

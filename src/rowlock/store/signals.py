@@ -25,19 +25,26 @@ class Sent(NamedTuple):
     state: str | None
 
 
-def sending(target: UUID | str, name: str, payload: object, key: str | None) -> Callable[[bool], Conversation[bool]]:
+def sending(
+    target: UUID | str,
+    name: str,
+    payload: object,
+    key: str | None,
+    *,
+    actor: str | None = None,
+    why: str | None = None,
+) -> Callable[[bool], Conversation[bool]]:
     """The conversation that sends a signal: True when it is stored, False when it is a duplicate by its key.
 
-    Its id is made here and now: a conversation that is held again sends the same signal.
+    With an `actor`, an event is written, too. Its id is made here and now: a conversation that is held again sends the
+    same signal.
     """
-    meant = _meant(target)
-    query = send(
-        new_id(),
-        target=meant,
-        name=check_signal(name),
-        payload=_PAYLOAD.encode(payload),
-        key=None if key is None else check_key(key),
-    )
+    meant, told = _meant(target), check_signal(name)
+    text, once = _PAYLOAD.encode(payload), None if key is None else check_key(key)
+    if actor is None:
+        query = send(new_id(), target=meant, name=told, payload=text, key=once)
+    else:
+        query = tell(new_id(), target=meant, name=told, payload=text, key=once, actor=actor, why=why)
 
     def converse(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  it is told, and needs not know
         sent: Sent
@@ -54,6 +61,24 @@ def send(signal_id: str, *, target: str, name: str, payload: str | None, key: st
     return Query(
         "signal_send",
         {"id": signal_id, "target": target, "name": name, "payload": payload, "key": key},
+        Sent._make,
+    )
+
+
+def tell(
+    signal_id: str,
+    *,
+    target: str,
+    name: str,
+    payload: str | None,
+    key: str | None,
+    actor: str,
+    why: str | None,
+) -> Query[Sent]:
+    """The same for a signal that somebody sends by hand: with an event that says who it was, and why."""
+    return Query(
+        "signal_tell",
+        {"id": signal_id, "target": target, "name": name, "payload": payload, "key": key, "actor": actor, "why": why},
         Sent._make,
     )
 

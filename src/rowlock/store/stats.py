@@ -71,11 +71,12 @@ def events(*, limit: int, job: str | None = None, before: Event | None = None) -
             "before_at": "infinity" if before is None else instant(before.at),
             "before_id": NIL if before is None else str(before.id),
         },
-        _event,
+        read_event,
     )
 
 
-def _event(row: Row) -> Event:
+def read_event(row: Row) -> Event:
+    """A row of an event, its details as text."""
     event_id, at, kind, job, actor, details = row
     return Event(
         UUID(event_id), datetime.fromisoformat(at), kind, None if job is None else UUID(job), actor, from_json(details)

@@ -154,6 +154,20 @@ def reprioritise(rows: Sequence[Found], *, actor: str, why: str | None, priority
     )
 
 
+def edit(job_id: str, *, args: str, actor: str, why: str | None) -> Query[list[str]]:
+    """Give a ready or waiting job other arguments; answers the names of those, and no row if it is left alone."""
+    return Query("job_edit", {"id": job_id, "args": args, "actor": actor, "why": why}, first)
+
+
+def enqueued(job_id: str, *, task: str, queue: str, actor: str, why: str | None, like: str | None) -> Query[None]:
+    """Write down who has enqueued a job by hand, why, and after which other one."""
+    return Query(
+        "event_enqueued",
+        {"id": job_id, "task": task, "queue": queue, "actor": actor, "why": why, "like": like},
+        first,
+    )
+
+
 def run_next(rows: Sequence[Found], *, actor: str, why: str | None) -> Query[int]:
     """Put ready jobs before all others of their queues; answers how many."""
     return Query(

@@ -19,14 +19,19 @@ from rowlock.model.timeline import (
     WorkflowRecord,
     WorkflowStatus,
 )
+from rowlock.model.verb import LIVE
 from rowlock.store import outline
 from rowlock.store.query import Conversation, Query, Row, plain_array
-from rowlock.store.scan import WINDOW
+from rowlock.store.scan import WINDOW, Enough, never
 
 T = TypeVar("T")
 
 # So many keys of steps are named to somebody who has named another.
 _KEYS_NAMED = 20
+# Live workflows that one statement looks at: each is looked up by itself.
+_LIVE_WINDOW = 500
+# And those that the first statement of a page looks at, which mostly finds what it wants among the newest.
+_FIRST = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,11 @@ class Wanted:
     statuses: tuple[WorkflowStatus, ...] | None = None
     queue: str | None = None
     key: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether only those are asked for that have not ended."""
+        return self.statuses is not None and LIVE.issuperset(self.statuses)
 
 
 class Seen(NamedTuple):
@@ -56,22 +66,45 @@ class Forked(NamedTuple):
     queue: str
 
 
-def page(wanted: Wanted, *, limit: int, before: UUID | None) -> Conversation[WorkflowPage]:
+def page(wanted: Wanted, *, limit: int, before: UUID | None, enough: Enough = never) -> Conversation[WorkflowPage]:
     """A page of workflows; one more is looked for, to know whether there is a next page."""
     records: list[WorkflowRecord] = []
     start = TOP if before is None else str(before)
+    looks, largest = (look_live, _LIVE_WINDOW) if wanted.is_live else (look, WINDOW)
+    window, looked = _FIRST, 0
     while True:
-        rows: list[Seen] = yield look(wanted, before=start, limit=limit + 1 - len(records))
+        rows: list[Seen] = yield looks(wanted, before=start, limit=limit + 1 - len(records), window=window)
         records += [row.found for row in rows if row.found is not None]
         edge = rows[0].edge
+        looked += rows[0].looked
         if len(records) > limit:
-            return WorkflowPage(tuple(records[:limit]), records[limit - 1].id)
-        if edge is None or rows[0].looked < WINDOW:
-            return WorkflowPage(tuple(records), None)
-        start = edge
+            return WorkflowPage(tuple(records[:limit]), records[limit - 1].id, looked)
+        if edge is None or rows[0].looked < window:
+            return WorkflowPage(tuple(records), None, looked)
+        if enough():
+            return WorkflowPage(tuple(records), UUID(edge), looked)
+        start, window = edge, largest
 
 
-def look(wanted: Wanted, *, before: str, limit: int) -> Query[Seen]:
+def look_live(wanted: Wanted, *, before: str, limit: int, window: int = _LIVE_WINDOW) -> Query[Seen]:
+    """Look at live workflows, as far as a window goes."""
+    return Query(
+        "workflow_live",
+        {
+            "workflow": wanted.workflow,
+            "version": None if wanted.version is None else str(wanted.version),
+            "statuses": plain_array(wanted.statuses or ()),
+            "queue": wanted.queue,
+            "key": wanted.key,
+            "before": before,
+            "window": str(window),
+            "limit": str(limit),
+        },
+        _seen,
+    )
+
+
+def look(wanted: Wanted, *, before: str, limit: int, window: int = WINDOW) -> Query[Seen]:
     """Look at live and ended workflows, as far as a window goes."""
     return Query(
         "workflow_list",
@@ -82,7 +115,7 @@ def look(wanted: Wanted, *, before: str, limit: int) -> Query[Seen]:
             "queue": wanted.queue,
             "key": wanted.key,
             "before": before,
-            "window": str(WINDOW),
+            "window": str(window),
             "limit": str(limit),
         },
         _seen,

@@ -6,6 +6,7 @@ import click
 
 from rowlock.cli.jobs.cancel import cancel
 from rowlock.cli.jobs.delete import delete
+from rowlock.cli.jobs.edit import edit
 from rowlock.cli.jobs.enqueue import enqueue
 from rowlock.cli.jobs.events import events
 from rowlock.cli.jobs.list import list_jobs
@@ -22,5 +23,5 @@ def jobs() -> None:
     """List, show, enqueue, retry, cancel, delete, move jobs."""
 
 
-for command in (cancel, delete, enqueue, events, list_jobs, move, reprioritise, retry, run_next, show):
+for command in (cancel, delete, edit, enqueue, events, list_jobs, move, reprioritise, retry, run_next, show):
     jobs.add_command(command)

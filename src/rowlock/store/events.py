@@ -1,0 +1,75 @@
+"""What was done, and by whom: a page of events, found among so many at most."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from rowlock.model.answer import Event, EventPage, EventPlace
+from rowlock.model.ids import NIL
+from rowlock.store.intervals import instant
+from rowlock.store.query import Conversation, Query, Row
+from rowlock.store.stats import read_event
+
+# A look at so many of a million events, none of which is wanted, takes 60 ms.
+WINDOW: Final = 20_000
+
+
+class Seen(NamedTuple):
+    """An event that was found, if any was; how many were looked at for it, and the last of these."""
+
+    looked: int
+    edge: EventPlace | None
+    event: Event | None
+
+
+def scan(
+    *,
+    kind: str | None,
+    actor: str | None,
+    job: UUID | None,
+    before: EventPlace | None,
+    limit: int,
+    window: int = WINDOW,
+) -> Query[Seen]:
+    """Look at the newest events before a place, so many at most: of this kind, by whoever is named so, of this job."""
+    return Query(
+        "event_scan",
+        {
+            "kind": kind,
+            "actor": actor,
+            "job": None if job is None else str(job),
+            "before_at": "infinity" if before is None else instant(before.at),
+            "before_id": NIL if before is None else str(before.id),
+            "limit": str(limit),
+            "window": str(window),
+        },
+        _seen,
+    )
+
+
+def page(
+    *,
+    kind: str | None,
+    actor: str | None,
+    job: UUID | None,
+    before: EventPlace | None,
+    limit: int,
+    window: int = WINDOW,
+) -> Conversation[EventPage]:
+    """The same as a page, and where the next one goes on."""
+    if kind is None and actor is None:
+        window = limit  # every event is one that is wanted
+    rows = yield scan(kind=kind, actor=actor, job=job, before=before, limit=limit, window=window)
+    looked, edge, _ = rows[0]
+    events = tuple(row.event for row in rows if row.event is not None)
+    if len(events) == limit:
+        return EventPage(events, EventPlace(events[-1].at, events[-1].id), looked)
+    return EventPage(events, edge if looked >= window else None, looked)
+
+
+def _seen(row: Row) -> Seen:
+    looked, at, event_id, *event = row
+    edge = None if at is None else EventPlace(datetime.fromisoformat(at), UUID(event_id))
+    return Seen(looked, edge, None if event[0] is None else read_event(tuple(event)))

@@ -1,0 +1,13 @@
+-- The workers on the books for those who watch them, whose lease has run out first, then by HOST:PID, of which :named is a
+-- part: how many jobs each holds, for how many seconds more it may hold them, and how its claims went.
+select
+    worker.id, worker.host, worker.pid, worker.slots,
+    (select count(*) from rowlock.jobs as job where job.state = 'running' and job.worker = worker.id)::integer as held,
+    extract(epoch from worker.lease - rowlock.now())::float8 as lease,
+    extract(epoch from worker.lasts)::float8 as lasts,
+    worker.queues, worker.started_at, worker.version, worker.stopping, worker.stuck,
+    worker.claims, worker.claimed, worker.claim_seconds, worker.claim_slowest
+from rowlock.workers as worker
+where :named is null or strpos(lower(worker.host || ':' || worker.pid), lower(:named)) > 0
+order by worker.lease > rowlock.now(), worker.host, worker.pid, worker.started_at, worker.id
+limit :limit::integer;
