@@ -10,7 +10,7 @@ from collections.abc import Callable
 import click
 import psycopg
 
-from benchmarks import backlog, drain, enqueue, held_snapshot, idle, latency, producers, recovery, workflow
+from benchmarks import backlog, dashboard, drain, enqueue, held_snapshot, idle, latency, producers, recovery, workflow
 from benchmarks.arena import Arena, arena
 from benchmarks.measure import Broken, Case, Effort, Track
 from benchmarks.report import print_json, print_table, progress_bar
@@ -28,6 +28,7 @@ SCENARIOS: dict[str, Scenario] = {
     "idle": idle.measure,
     "recovery": recovery.measure,
     "workflow": workflow.measure,
+    "dashboard": dashboard.measure,
 }
 ALL = "all"
 

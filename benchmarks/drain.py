@@ -24,9 +24,9 @@ def measure(arena: Arena, effort: Effort, track: Track) -> list[Case]:
     figures = interleave(
         {
             "limit": partial(_limit, arena, count),
-            "slots=100": partial(_rowlock, arena, count, slots=100, task=noop),
-            "slots=10": partial(_rowlock, arena, count, slots=10, task=noop),
-            "results": partial(_rowlock, arena, count, slots=100, task=answer),
+            "slots=100": partial(drained, arena, count, slots=100, task=noop),
+            "slots=10": partial(drained, arena, count, slots=10, task=noop),
+            "results": partial(drained, arena, count, slots=100, task=answer),
         },
         rounds=effort.repeated(full=5, quick=3),
         track=track,
@@ -61,7 +61,8 @@ def _limit(arena: Arena, count: int) -> float:
     return count / (ended - began)
 
 
-def _rowlock(arena: Arena, count: int, *, slots: int, task: Task[[int], Any]) -> float:
+def drained(arena: Arena, count: int, *, slots: int, task: Task[[int], Any]) -> float:
+    """Jobs a second that one worker process ends."""
     arena.fill([task.bind(n) for n in range(count)])
     with WorkerProcess(slots=slots, expect=count) as worker:
         ended = worker.wait_drained(arena)

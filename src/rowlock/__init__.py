@@ -43,6 +43,7 @@ from rowlock.model.key import Key
 from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
 from rowlock.model.schedule import Schedule
+from rowlock.model.series import Point, Series
 from rowlock.model.spec import Keep
 from rowlock.model.stats import Stats
 from rowlock.model.timeline import Timeline
@@ -82,6 +83,7 @@ __all__ = [
     "NotAWorkflow",
     "NotConfigured",
     "PayloadTooLarge",
+    "Point",
     "ResultTimeout",
     "Retry",
     "RetryAfter",
@@ -91,6 +93,7 @@ __all__ = [
     "ScheduleError",
     "ScheduleNotFound",
     "SchemaMissing",
+    "Series",
     "SignalRefused",
     "SignalTimeout",
     "Snooze",

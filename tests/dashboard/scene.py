@@ -18,15 +18,16 @@ from random import Random
 from uuid import UUID, uuid4
 
 import psycopg
-import uvicorn
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, Rowlock
 from rowlock.dashboard import Dashboard, Tokens
 from rowlock.dashboard.login import fresh_token
+from rowlock.dashboard.serve import bound, serve
+from rowlock.dashboard.visitor import ROLES
 from rowlock.db.address import find_address
 from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.model.histogram import bucket
+from rowlock.model.histogram import bucket, pack
 from tests.dashboard import shop
 from tests.waiting import until
 
@@ -90,7 +91,7 @@ def _minutes(db: Db) -> None:
             """insert into rowlock.minutes (minute, worker, queue, task, claimed, succeeded, failed, cancelled, retried,
                    seconds, slowest, durations, waited, longest, waits)
                values (date_trunc('minute', rowlock.now()) - make_interval(mins => %s), %s, %s, %s, %s, %s, %s, 0, %s,
-                   %s, %s, %s::integer[], %s, %s, %s::integer[])""",
+                   %s, %s, %s::numeric, %s, %s, %s::numeric)""",
             rows,
         )
 
@@ -117,7 +118,7 @@ def _spread(count: int, middle: float) -> str:
     first = bucket(middle) - 1
     counts = [int(count * share) for share in (0.2, 0.45, 0.2, 0.1, 0.04, 0.01)]
     counts[1] += count - sum(counts)
-    return f"[{first}:{first + len(counts) - 1}]={{{','.join(map(str, counts))}}}"
+    return pack([0] * first + counts)
 
 
 @contextmanager
@@ -144,12 +145,14 @@ def workers(url: str, count: int = 3) -> Iterator[list[subprocess.Popen[bytes]]]
 
 
 def settled(url: str) -> None:
-    """Wait until the workers have done what there is to do now."""
-    with psycopg.connect(url, autocommit=True) as db:
-        query = b"""select not exists (
+    """Wait until the workers have done what there is to do now, and three imports are under way."""
+    query = b"""
+        select not exists (
             select from rowlock.jobs where state = 'ready' and run_at <= rowlock.now() and queue <> 'reports'
-        ) and exists (select from rowlock.jobs where waits_for = 'signal')"""
-        until(lambda: db.execute(query).fetchone() == (True,), what="what the workers can do", limit=60)
+        ) and 3 = (select count(*) from rowlock.jobs where state = 'running')
+    """
+    with psycopg.connect(url, autocommit=True) as db:
+        until(lambda: db.execute(query).fetchone() == (True,), what="what the workers can do", limit=120)
 
 
 def main() -> None:
@@ -161,11 +164,13 @@ def main() -> None:
         furnish(url)
         stack.enter_context(workers(url))
         app = stack.enter_context(shop_on(url))
-        token, line = fresh_token("admin", "admin")
-        port = int(sys.argv[1]) if len(sys.argv) > 1 else 8790
-        sys.stdout.write(f"http://127.0.0.1:{port}/login#{token}\n")
-        sys.stdout.flush()
-        uvicorn.run(Dashboard(app, auth=Tokens([line])), host="127.0.0.1", port=port, log_level="warning")
+        tokens = [fresh_token(role, role) for role in reversed(ROLES)]
+        settled(url)
+        listening = bound("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 8790)
+        links = [f"http://127.0.0.1:{listening.getsockname()[1]}/login#{token}" for token, _ in tokens]
+        dashboard = Dashboard(app, auth=Tokens(line for _, line in tokens))
+        # For whoever started us: the links of an admin, an operator and a viewer, and the database.
+        serve(dashboard, listening, ready=lambda: print(*links, url, sep="\n", flush=True))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -23,9 +23,16 @@ class CardDeclined(Exception):
     """The bank says no."""
 
 
+async def work(seconds: float) -> None:
+    """What stands here for work that takes so long, and can be cancelled."""
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, done.set)
+    await done.wait()
+
+
 @app.task(queue="mail", name="mail.send_receipt", retry=_PATIENT)
 async def send_receipt(order: int, to: str, *, busy: bool = False) -> str:
-    await asyncio.sleep(0.02)
+    await work(0.02)
     if busy:
         raise MailboxBusy(f"{to} is over its quota; try again later")
     return f"<receipt-{order}@shop.example>"
@@ -33,13 +40,13 @@ async def send_receipt(order: int, to: str, *, busy: bool = False) -> str:
 
 @app.task(queue="default", name="photos.resize")
 async def resize(photo: int, width: int = 640) -> dict[str, Any]:
-    await asyncio.sleep(0.02)
+    await work(0.02)
     return {"photo": photo, "width": width, "file": f"photo-{photo}-{width}.webp"}
 
 
 @app.task(queue="payments", name="payments.charge", retry=_SOON)
 async def charge(order: int, cents: int, card: str = "visa") -> str:
-    await asyncio.sleep(0.01)
+    await work(0.01)
     if order % 9 == 0:
         raise CardDeclined(f"order {order}: the bank has declined {cents / 100:.2f} on {card}")
     return f"payment-{order}"
@@ -50,7 +57,7 @@ async def import_file(name: str, rows: int) -> int:
     """Long enough to be looked at while it runs."""
     job = current_job()
     for done in range(1, 400):
-        await asyncio.sleep(1.5)
+        await work(1.5)
         job.progress(min(0.99, 0.2 + done / 500), note=f"row {int(rows * (0.2 + done / 500)):,} of {rows:,}")
     return rows
 
@@ -81,25 +88,25 @@ class Decision:
 
 
 async def reserve(items: int) -> dict[str, int]:
-    await asyncio.sleep(0.05)
+    await work(0.05)
     return {"reserved": items}
 
 
 async def release(items: int) -> None:
-    await asyncio.sleep(0.01)
+    await work(0.01)
 
 
 async def pay(order: int, cents: int) -> str:
-    await asyncio.sleep(0.12)
+    await work(0.12)
     return f"payment-{order}"
 
 
 async def refund(order: int) -> None:
-    await asyncio.sleep(0.03)
+    await work(0.03)
 
 
 async def ship(order: int) -> str:
-    await asyncio.sleep(0.08)
+    await work(0.08)
     if order % 5 == 0:
         raise ConnectionError(f"order {order}: the carrier does not answer")
     return f"parcel-{order}"
@@ -122,3 +129,20 @@ async def checkout(ctx: Context, order: int, items: int, cents: int) -> str:
     parcel = await ctx.step(ship, order)
     await ctx.sleep(timedelta(hours=30 if order % 2 else 0))
     return parcel
+
+
+async def proofread(name: str) -> int:
+    return len(name)
+
+
+async def upload(name: str) -> str:
+    if name.startswith("huge"):
+        raise ConnectionError(f"{name}: the printer does not answer")
+    return f"{name}.pdf"
+
+
+@app.workflow(name="catalogue.publish", version=1, queue="orders", retry=_SOON)
+async def publish(ctx: Context, name: str) -> str:
+    """There is nothing to undo in it, so it can go on from where it has failed."""
+    await ctx.step(proofread, name)
+    return await ctx.step(upload, name)

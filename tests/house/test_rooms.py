@@ -18,6 +18,7 @@ FLOORS = (
     ("worker",),
     (
         "actor",
+        "amend",
         "app",
         "doctor",
         "enqueue",

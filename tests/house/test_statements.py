@@ -18,7 +18,7 @@ import pytest
 
 from rowlock import store
 from rowlock.db.session import converse, run
-from rowlock.model.answer import Event
+from rowlock.model.answer import Event, EventPlace
 from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
@@ -47,15 +47,18 @@ from rowlock.store import (
     doctor,
     endings,
     enqueue,
+    events,
     expiry,
     explain,
     firing,
+    fleet,
     gauges,
     jobs,
     minutes,
     outline,
     path,
     pauses,
+    pulse,
     queues,
     recall,
     roles,
@@ -65,6 +68,7 @@ from rowlock.store import (
     signals,
     stats,
     steps,
+    timeline,
     verbs,
     waiters,
     workers,
@@ -258,9 +262,14 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schedules.remove: [schedules.remove("s", **WHO), schedules.remove("s", **NOBODY)],
     schedules.run: [schedules.run("s", job_id=new_id(), **WHO)],
     schedules.firings: [schedules.firings("s", limit=5)],
+    schedules.recent: [schedules.recent(["s", 'a "b"'], limit=5), schedules.recent([], limit=5)],
     signals.send: [
         signals.send(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k"),
         signals.send(new_id(), target="key", name="paid", payload=None, key=None),
+    ],
+    signals.tell: [
+        signals.tell(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k", **WHO),
+        signals.tell(new_id(), target="key", name="paid", payload=None, key=None, **NOBODY),
     ],
     stats.places: [stats.places([new_id()]), stats.places([])],
     stats.workers: [stats.workers()],
@@ -286,6 +295,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     doctor.standbys: [doctor.standbys()],
     doctor.tables: [doctor.tables()],
     doctor.transactions: [doctor.transactions(5)],
+    fleet.claimed: [fleet.claimed([WORKER]), fleet.claimed([])],
+    fleet.underway: [fleet.underway([WORKER], limit=5), fleet.underway([], limit=5)],
+    fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],
+    pulse.counted: [pulse.counted(since=datetime.now(UTC), most=5)],
     gauges.begin: [gauges.begin(DAY)],
     gauges.probe: [gauges.probe(["q", "ü"], limit=5)],
     gauges.ready: [gauges.ready(5)],
@@ -295,7 +308,12 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     gauges.waiting: [gauges.waiting(5)],
     minutes.done: [minutes.done(DAY)],
     minutes.remove: [minutes.remove(5)],
-    minutes.took: [minutes.took(5)],
+    minutes.merge: [minutes.merge(age=DAY, limit=5)],
+    minutes.breakdown: [minutes.breakdown(DAY, most=5)],
+    minutes.series: [
+        minutes.series(since=datetime.now(UTC), step=DAY, queue="q", task="ü", most=5),
+        minutes.series(since=datetime.now(UTC), step=DAY, queue=None, task=None, most=5),
+    ],
     minutes.write: [
         minutes.write(
             [
@@ -310,11 +328,20 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         stats.events(limit=5),
         stats.events(limit=5, job=new_id(), before=Event(uuid4(), datetime.now(UTC), "moved", None, "me", {})),
     ],
+    events.scan: [
+        events.scan(kind=None, actor=None, job=None, before=None, limit=5),
+        events.scan(kind="moved", actor="me", job=uuid4(), before=EventPlace(datetime.now(UTC), uuid4()), limit=5),
+    ],
     verbs.retry: [verbs.retry(ENDED, **WHO), verbs.retry(ENDED, **NOBODY)],
     verbs.cancel: [verbs.cancel(LIVE, states=["ready"], keep=DAY, **WHO)],
     verbs.delete: [verbs.delete(LIVE, **WHO)],
     verbs.delete_ended: [verbs.delete_ended(ENDED, **WHO)],
     verbs.move: [verbs.move(LIVE, queue="q", **WHO)],
+    verbs.edit: [verbs.edit(new_id(), args='{"x": 1}', **WHO), verbs.edit(new_id(), args="{}", **NOBODY)],
+    verbs.enqueued: [
+        verbs.enqueued(new_id(), task="t", queue="q", like=new_id(), **WHO),
+        verbs.enqueued(new_id(), task="t", queue="q", like=None, **NOBODY),
+    ],
     verbs.reprioritise: [verbs.reprioritise(LIVE, priority=-4, **WHO)],
     verbs.run_next: [verbs.run_next(LIVE, **WHO)],
     workflows.look: [
@@ -323,6 +350,16 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
             workflows.Wanted(workflow="w", version=2, statuses=("failed",), queue="q", key="k"), before=NIL, limit=5
         ),
     ],
+    workflows.look_live: [
+        workflows.look_live(workflows.Wanted(statuses=("waiting", "ready")), before=TOP, limit=5),
+        workflows.look_live(
+            workflows.Wanted(workflow="w", version=2, statuses=("running",), queue="q", key="k"), before=NIL, limit=5
+        ),
+    ],
+    timeline.advances: [timeline.advances([uuid4(), uuid4()]), timeline.advances([])],
+    timeline.asked: [timeline.asked(uuid4())],
+    timeline.trace: [timeline.trace(uuid4())],
+    timeline.values: [timeline.values(uuid4(), ["charge#2", '1/a "b"'])],
     workflows.steps: [workflows.steps(uuid4())],
     workflows.steps_outline: [workflows.steps_outline(uuid4())],
     workflows.signals: [workflows.signals(uuid4())],

@@ -15,6 +15,7 @@ from rowlock import testing
 from rowlock.cli.program import program
 from rowlock.contrib import django
 from rowlock.model.verb import VERBS
+from rowlock.observe import Observing
 from rowlock.operate import Jobs
 from rowlock.schedules import Schedules
 from rowlock.signals import Signalling
@@ -24,19 +25,17 @@ from tests.house.reading import PACKAGE, ROOT, read
 PAIRED = {
     rowlock.Rowlock: {
         "close",
-        "doctor",
         "enqueue",
         "enqueue_call",
         "enqueue_many",
-        "explain",
         "get",
         "migrate",
         "pause",
         "pauses",
         "resume",
-        "stats",
     },
     Signalling: {"signal"},
+    Observing: {"doctor", "explain", "rates", "stats"},
     rowlock.Job: {"explain", "record", "result", "signal"},
     Jobs: {"list", "preview", "events", *VERBS},
     Schedules: {"add", "edit", "firings", "get", "list", "next", "pause", "remove", "resume", "run_now"},

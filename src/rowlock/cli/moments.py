@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import click
 
-_UNITS = {
-    "ms": timedelta(milliseconds=1),
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "min": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|min|[smhdw])\s*")
-_SPAN = re.compile(rf"(?:{_PART.pattern})+")
+from rowlock.errors import InvalidOption
+from rowlock.model.span import is_span, read_span
 
 
 def span(typed: str) -> timedelta:
     """A length of time: `90s`, `15min`, `2h`, `1h30min`, `3d`, `1w`."""
-    text = typed.strip().lower()
-    if not _SPAN.fullmatch(text):
-        raise click.BadParameter(f"{typed!r} is no length of time; write 90s, 15min, 2h, 3d or 1w")
     try:
-        return sum((float(number) * _UNITS[unit] for number, unit in _PART.findall(text)), timedelta(0))
-    except OverflowError:
-        raise click.BadParameter(f"{typed!r} is longer than time itself; write 90s, 15min, 2h, 3d or 1w") from None
+        return read_span(typed)
+    except InvalidOption as fault:
+        raise click.BadParameter(str(fault)) from None
 
 
 def instant(typed: str) -> datetime:
@@ -45,7 +32,7 @@ def instant(typed: str) -> datetime:
 
 def past(typed: str) -> datetime | timedelta:
     """An instant, or how long ago it was: `2h`."""
-    return span(typed) if _SPAN.fullmatch(typed.strip().lower()) else instant(typed)
+    return span(typed) if is_span(typed) else instant(typed)
 
 
 def resolved(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:

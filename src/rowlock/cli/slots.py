@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from cronsim import CronSim
-
 from rowlock.cli import words
 from rowlock.errors import InvalidOption
+from rowlock.model import rule_words
 from rowlock.model.cron import find_zone
-from rowlock.model.expression import ALIASES
 from rowlock.model.rule import Every
 from rowlock.model.schedule import Schedule
+from rowlock.model.span import typed_span
 
 _SOON = timedelta(days=6)
 
@@ -25,7 +24,7 @@ OVERLAP = {
 
 def rule(schedule: Schedule) -> str:
     """The rule as it is written."""
-    return f"every {_length(schedule.every)}" if schedule.every is not None else schedule.cron or ""
+    return f"every {typed_span(schedule.every)}" if schedule.every is not None else schedule.cron or ""
 
 
 def zone(schedule: Schedule) -> str:
@@ -39,10 +38,8 @@ def rule_in_words(schedule: Schedule) -> str:
         understood = schedule.rule
     except InvalidOption as error:
         return f"this machine cannot read it: {str(error).splitlines()[0]}"
-    if isinstance(understood, Every):
-        return f"every {_length(understood.interval)}, counted from its first slot"
-    plain = ALIASES.get(understood.expression.lower(), understood.expression)
-    return f"{CronSim(plain, schedule.next_at).explain()}, {zone(schedule)}"
+    said = rule_words.rule_in_words(understood)
+    return f"{said}, counted from its first slot" if isinstance(understood, Every) else said
 
 
 def catch_up(number: int) -> str:
@@ -88,13 +85,3 @@ def ends(schedule: Schedule, now: datetime) -> str:
     if schedule.paused_until is None:
         return "until it is resumed"
     return f"until {words.instant(schedule.paused_until)} ({words.age(schedule.paused_until, now)})"
-
-
-def _length(interval: timedelta) -> str:
-    """A length of time as it is typed: `1h30min`."""
-    seconds, parts = int(interval.total_seconds()), list[str]()
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -10,22 +9,29 @@ from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment
 from pydantic import ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic_core import from_json, to_jsonable_python
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from rowlock.app import Rowlock
 from rowlock.dashboard.action import Action, Did
+from rowlock.dashboard.address import path_of, root_of
 from rowlock.dashboard.conceal import conceal
+from rowlock.dashboard.cookie import CSRF, set_cookie
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.feed import Feed
-from rowlock.dashboard.guard import CSRF, has_token, is_bearer
-from rowlock.dashboard.page import Page, read_asked
+from rowlock.dashboard.guard import has_token, is_program
+from rowlock.dashboard.lately import Lately
+from rowlock.dashboard.orders import Orders
+from rowlock.dashboard.page import Elsewhere, Page, read_asked
+from rowlock.dashboard.redact import redact_text
 from rowlock.dashboard.render import address, main_part, whole
 from rowlock.dashboard.visitor import Role, Visitor
+from rowlock.db.trouble import passes
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
+from rowlock.model.names import shown as plainly
 
 log = logging.getLogger("rowlock.dashboard")
 
@@ -36,14 +42,18 @@ _STATUS: Final[dict[tuple[type[RowlockError], ...], int]] = {
     (InvalidArguments, InvalidOption): 400,
     (RowlockError,): 409,
 }
+# What the router says.
+_TERSE: Final = {
+    "Not Found": "there is no such page",
+    "Method Not Allowed": "this address is not asked in that way",
+}
 # What PostgreSQL says, by the beginning of its code.
 _TOLD: Final = {
     "57014": (503, "the database took over two seconds to answer; ask for less, or look at its health"),
     "25006": (403, "the database is read-only here"),
     "42501": (403, "the dashboard's database user has not the right to do this; see rowlock migrate --roles"),
-    "08": (503, "the database cannot be reached; the page tries again"),
-    "57P": (503, "the database cannot be reached; the page tries again"),
 }
+_AWAY: Final = (503, "the database cannot be reached; the page tries again")
 
 
 class Answers:
@@ -61,6 +71,8 @@ class Answers:
         can_log_out: bool,
     ) -> None:
         self.feed = Feed()
+        self._lately = Lately()
+        self.orders = Orders()
         self._app, self._look = app, look
         self._templates = templates
         self._read_only = read_only
@@ -76,7 +88,7 @@ class Answers:
         async def answer(request: Request) -> Response:
             desk = self._desk(request)
             asked = read_asked(page.asked, request.query_params, request.path_params)
-            if "text/event-stream" not in request.headers.get("accept", ""):
+            if not _watches(request):
                 return self.html(request, page.name, await self._shown(desk, page, asked))
             if self.feed.is_full:
                 raise HTTPException(503, "too many pages are being watched; close some")
@@ -85,7 +97,7 @@ class Answers:
                 shown = await self._shown(desk, page, asked)
                 return main_part(self._templates, page.name, self._context(request, shown))
 
-            return self.feed.stream(look, page.every)
+            return self.feed.stream(look, page.every, still=request.scope["rowlock.still"], told=_in_words)
 
         return answer
 
@@ -100,8 +112,18 @@ class Answers:
         return answer
 
     async def _shown(self, desk: Desk, page: Page[Any], asked: Any) -> dict[str, Any]:  # noqa: ANN401  as the page says
-        it = conceal(await page.look(desk, asked), show_arguments=desk.visitor.may(self._arguments))
+        self._refuse_prying(desk.visitor, asked)
+        it = conceal(await page.look(desk, asked), show_arguments=self._may_read(desk.visitor))
         return {"it": it, "asked": asked, "page": page.name}
+
+    def _may_read(self, visitor: Visitor | None) -> bool:
+        """Whether they may see what jobs were given and made of it."""
+        return visitor is not None and visitor.may(self._arguments)
+
+    def _refuse_prying(self, visitor: Visitor, asked: Any) -> None:  # noqa: ANN401  as the page says
+        """To look for an argument is to read it, one guess at a time."""
+        if getattr(asked, "arg", None) and not self._may_read(visitor):
+            raise HTTPException(403, f"to look for arguments needs the role {self._arguments}")
 
     # Actions
 
@@ -110,47 +132,48 @@ class Answers:
 
         async def answer(request: Request) -> Response:
             desk = self._desk(request)
-            said = await _said(request)
-            if not is_bearer(request) and not has_token(
-                request, request.headers.get("x-csrf-token") or said.get("csrf")
-            ):
-                raise HTTPException(403, "this form is not from this dashboard, or it is too old; load the page again")
             if self._read_only:
                 raise HTTPException(403, "this dashboard is read-only; start it without --read-only to change things")
             if not desk.visitor.may(action.role):
                 raise HTTPException(403, f"this needs the role {action.role}, and you are a {desk.visitor.role}")
+            said = await _said(request)
+            if not is_program(request) and not has_token(
+                request, request.headers.get("x-csrf-token") or said.get("csrf")
+            ):
+                raise HTTPException(403, "this form is not from this dashboard, or it is too old; load the page again")
             asked = (
                 read_asked(action.asked, said, request.path_params)
                 if isinstance(said, QueryParams)
                 else (action.asked.model_validate({**said, **request.path_params}))
             )
+            self._refuse_prying(desk.visitor, asked)
             did = await action.do(desk, asked)
-            return self._done(request, did)
+            return self._done(request, conceal(did, show_arguments=self._may_read(desk.visitor)))
 
         return answer
 
     def _done(self, request: Request, did: Did) -> Response:
         if _wants_json(request):
-            to = None if did.to is None else request.scope.get("root_path", "") + did.to
+            to = None if did.to is None else root_of(request.scope) + did.to
             return JSONResponse({"says": did.says, "to": to, "facts": plain(did.facts)})
         return self.html(request, "done", {"did": did, "page": "done"})
 
     # What they have in common
 
     def _desk(self, request: Request) -> Desk:
-        refused: HTTPException | None = request.scope["rowlock.refused"]
-        if refused is not None:
-            raise refused
-        visitor: Visitor = request.scope["rowlock.visitor"]
-        return Desk(self._app, self._look, visitor, self._read_only)
+        visitor: Visitor | None = request.scope["rowlock.visitor"]
+        if visitor is None:  # the guard lets nobody come here; whoever comes all the same sees nothing
+            raise HTTPException(401, "log in first")
+        return Desk(self._app, self._look, visitor, self._read_only, self.orders, self._lately)
 
     def _context(self, request: Request, shown: Mapping[str, Any]) -> dict[str, Any]:
-        root = request.scope.get("root_path", "")
+        root = root_of(request.scope)
         return {
             "url": lambda path, asked=None, **more: root + address(path, asked, **more),
             "root": root,
-            "visitor": request.scope.get("rowlock.visitor"),
-            "csrf": request.state.csrf,
+            "visitor": request.scope["rowlock.visitor"],
+            "shows_arguments": self._may_read(request.scope["rowlock.visitor"]),
+            "csrf": request.scope["rowlock.csrf"],
             "read_only": self._read_only,
             "can_log_out": self._can_log_out,
             "extra": self._extra,
@@ -160,34 +183,31 @@ class Answers:
     def html(self, request: Request, name: str, shown: Mapping[str, Any], status: int = 200) -> Response:
         """A whole page, and the token that its forms carry."""
         answer = HTMLResponse(whole(self._templates, name, self._context(request, shown)), status)
-        if request.cookies.get(CSRF) != request.state.csrf:
-            set_cookie(request, answer, CSRF, request.state.csrf)
+        if request.cookies.get(CSRF) != request.scope["rowlock.csrf"]:
+            set_cookie(request, answer, CSRF, request.scope["rowlock.csrf"])
         return answer
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """What went wrong, in a sentence."""
+        """What went wrong, in a sentence; or where to go instead."""
+        if isinstance(error, Elsewhere):
+            api = "/api" if path_of(request.scope).startswith("/api/") else ""
+            return RedirectResponse(f"{root_of(request.scope)}{api}{error.to}", 303)
         status, says = _in_words(error)
-        if status == 401 and self._can_log_out and not _wants_json(request):
-            root, path = request.scope.get("root_path", ""), request.url.path
-            wanted = path.removeprefix(root) + (f"?{request.url.query}" if request.url.query else "")
-            return RedirectResponse(f"{root}/login?next={quote(wanted)}", 303)
-        if status >= 500:
-            log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        headers = error.headers if isinstance(error, HTTPException) else None
+        if status == 500:
+            log.error("%s %s failed", plainly(request.method), plainly(request.scope["path"]), exc_info=error)
         if _wants_json(request):
-            return JSONResponse({"error": says}, status)
-        return self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
+            return JSONResponse({"error": says}, status, headers)
+        if status == 401 and self._can_log_out and request.method == "GET" and not _watches(request):
+            return RedirectResponse(f"{root_of(request.scope)}/login?next={quote(_wanted(request), safe='')}", 303)
+        answer = self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
+        answer.headers.update(headers or {})
+        return answer
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
     """A value as JSON has it: durations are seconds."""
     return to_jsonable_python(value, timedelta_mode="float", serialize_unknown=True)
-
-
-def set_cookie(request: Request, answer: Response, name: str, value: str, *, age: int | None = None) -> None:
-    """A cookie that scripts cannot read, and that other sites' links do not carry."""
-    path = request.scope.get("root_path", "") or "/"
-    secure = request.url.scheme == "https"
-    answer.set_cookie(name, value, max_age=age, path=path, secure=secure, httponly=True, samesite="strict")
 
 
 async def _said(request: Request) -> QueryParams | dict[str, Any]:
@@ -197,30 +217,47 @@ async def _said(request: Request) -> QueryParams | dict[str, Any]:
     try:
         if kind == "application/x-www-form-urlencoded":
             return QueryParams(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=2_000))
-        said = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as error:
+        said = from_json(body or b"{}", allow_inf_nan=False) if kind in ("application/json", "") else None
+    except ValueError as error:
         raise HTTPException(400, f"the body cannot be read: {error}") from error
-    if kind not in ("application/json", "") or not isinstance(said, dict):
+    if not isinstance(said, dict):
         raise HTTPException(415, "send a JSON object as application/json, or a form")
     return said
 
 
 def _wants_json(request: Request) -> bool:
-    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return path.startswith("/api/") or "application/json" in request.headers.get("accept", "")
+    return path_of(request.scope).startswith("/api/") or "application/json" in request.headers.get("accept", "")
+
+
+def _watches(request: Request) -> bool:
+    return request.method == "GET" and "text/event-stream" in request.headers.get("accept", "")
+
+
+def _wanted(request: Request) -> str:
+    """The path that was asked for, to come back to."""
+    asked = request.scope["query_string"].decode("latin-1")
+    return quote(path_of(request.scope)) + (f"?{asked}" if asked else "")
 
 
 def _in_words(error: Exception) -> tuple[int, str]:
+    """A status and a sentence, in which there is no secret."""
+    status, says = _said_of(error)
+    return status, redact_text(says)
+
+
+def _said_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, HTTPException):
-        return error.status_code, error.detail
+        return error.status_code, _TERSE.get(error.detail, error.detail)
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         return 400, f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].removeprefix('Value error, ')}"
+    if isinstance(error, ClientDisconnect):
+        return 400, "the body has no end"
     for kinds, status in _STATUS.items():
         if isinstance(error, kinds):
             return status, str(error)
     state = getattr(error, "sqlstate", None) or "?"
-    for start, told in _TOLD.items():
-        if state.startswith(start):
-            return told
-    return 500, "something went wrong; the log of the dashboard says what"
+    told = [told for start, told in _TOLD.items() if state.startswith(start)]
+    if told:
+        return told[0]
+    return _AWAY if passes(error) else (500, "something went wrong; the log of the dashboard says what")

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from rowlock.app import Rowlock
 from rowlock.dashboard.action import Action
 from rowlock.dashboard.actions import ACTIONS
-from rowlock.dashboard.answer import Answers
+from rowlock.dashboard.address import root_of
+from rowlock.dashboard.answer import Answers, Endpoint
 from rowlock.dashboard.desk import LONGEST_LOOK
 from rowlock.dashboard.guard import Guard
 from rowlock.dashboard.login import Tokens
+from rowlock.dashboard.openapi import SIGNALS, description
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.pages import PAGES
 from rowlock.dashboard.render import VERSION, templates
-from rowlock.dashboard.signin import SignIn
+from rowlock.dashboard.signin import LOGIN, SignIn
 from rowlock.dashboard.visitor import Auth, Role, check_role
+from rowlock.dashboard.webhook import Webhooks, receive
 
 _STATIC: Final = Path(__file__).parent / "static"
 
@@ -35,8 +40,9 @@ class Dashboard:
 
     `auth` says who a request is from: `Tokens([…])`, or a function of the request that answers a Visitor or None, plain
     or async. `hosts` are the names under which it is reached, beside the loopback's. With `read_only` nothing can be
-    changed. `arguments` is the least role that sees what jobs were given and made of it. `pages` and `actions` are more
-    of your own; their templates lie in the folder `templates` of `packages`.
+    changed. `arguments` is the least role that sees what jobs were given and made of it. `webhooks` are the secrets of
+    those who may send signals to POST /webhooks/signals, else those in $ROWLOCK_WEBHOOK_SECRETS. `pages` and `actions`
+    are more of your own; `packages` hold their files, in folders `templates` and `static`.
     """
 
     def __init__(
@@ -50,11 +56,12 @@ class Dashboard:
         pages: Sequence[Page[Any]] = (),
         actions: Sequence[Action[Any]] = (),
         packages: Sequence[str] = (),
+        webhooks: Sequence[str] | None = None,
     ) -> None:
         self.app = app
         self.look = app.looking(within=LONGEST_LOOK)
         self.answers = Answers(
-            app,
+            self.look if read_only else app,  # so that PostgreSQL itself refuses, whatever gets that far
             self.look,
             templates=templates(*packages),
             read_only=read_only,
@@ -62,13 +69,18 @@ class Dashboard:
             extra=tuple(pages),
             can_log_out=isinstance(auth, Tokens),
         )
-        routes = [*self._routes((*PAGES, *pages), (*ACTIONS, *actions))]
-        if isinstance(auth, Tokens):
-            routes += SignIn(auth, self.answers).routes()
-        self._asgi = Starlette(
-            routes=[*routes, Mount(f"/static/{VERSION}", _Static(directory=_STATIC), name="static")],
-            middleware=[Middleware(Guard, auth=auth, hosts=hosts)],
-            exception_handlers={Exception: self.answers.failed, HTTPException: self.answers.failed},
+        self.pages, self.actions = (*PAGES, *pages), (*ACTIONS, *actions)
+        self.webhooks = None if read_only else Webhooks.find(webhooks)
+        files = _Static(directory=_STATIC, packages=[(package, "static") for package in packages])
+        self.routes = [*self._routes(auth), Mount(f"/static/{VERSION}", files, name="static")]
+        router = Router(self.routes, redirect_slashes=False, lifespan=self._lifespan)
+        failed = self.answers.failed
+        self._asgi = Guard(
+            ExceptionMiddleware(router, handlers={Exception: failed, HTTPException: failed}),
+            auth=auth,
+            hosts=hosts,
+            open_paths=[*([LOGIN] if isinstance(auth, Tokens) else []), *([SIGNALS] if self.webhooks else [])],
+            failed=failed,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,15 +94,40 @@ class Dashboard:
     async def aclose(self) -> None:
         """Close the connections that the dashboard has opened; the app's own stay."""
         self.end_streams()
+        await self.answers.orders.aclose()
         await self.look.aclose()
 
-    def _routes(self, pages: Sequence[Page[Any]], actions: Sequence[Action[Any]]) -> Iterable[BaseRoute]:
-        for page in pages:
+    @asynccontextmanager
+    async def _lifespan(self, _app: object) -> AsyncIterator[None]:
+        yield
+        await self.aclose()
+
+    def _routes(self, auth: Auth) -> Iterable[BaseRoute]:
+        for page in self.pages:
             yield Route(page.path, self.answers.page(page), methods=["GET"], name=page.name)
             yield Route(f"/api{page.path}", self.answers.data(page), methods=["GET"])
-        for action in actions:
+        for action in self.actions:
             yield Route(action.path, self.answers.action(action), methods=["POST"])
             yield Route(f"/api{action.path}", self.answers.action(action), methods=["POST"])
+        yield Route("/api/openapi.json", self._describe, methods=["GET"])
+        if self.webhooks:
+            yield Route(SIGNALS, _receiving(self.app, self.webhooks), methods=["POST"])
+        if isinstance(auth, Tokens):
+            yield from SignIn(auth, self.answers).routes()
+
+    async def _describe(self, request: Request) -> Response:
+        return JSONResponse(description(self.pages, self.actions, root=root_of(request.scope)))
+
+
+def _receiving(app: Rowlock, webhooks: Webhooks) -> Endpoint:
+    """Take signals by webhook: who has signed one is who it is from."""
+
+    async def answer(request: Request) -> Response:
+        body, now = await request.body(), datetime.now(UTC)
+        told = await receive(app, webhooks, headers=request.headers, body=body, now=now)
+        return JSONResponse({"says" if told.status == 202 else "error": told.says}, told.status)
+
+    return answer
 
 
 class _Static(StaticFiles):

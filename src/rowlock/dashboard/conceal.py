@@ -1,12 +1,140 @@
-"""What is shown, without what must not be seen: secrets by nobody, arguments and results not by viewers."""
+"""What is shown, without what must not be seen: secrets by nobody, arguments and results not by viewers.
+
+One pass over whatever a page shows, before it is HTML or JSON, so that no page can forget. Users' data is known by its
+type: a field that may hold anything (`Any`) holds what a job was given or has made. Where it is text, by its name.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+
+from pydantic import JsonValue
+
+from rowlock.dashboard.redact import redact, redact_text
+from rowlock.explain.phrases import error_of
+from rowlock.model.explanation import Explanation
+from rowlock.model.record import JobError
 
 T = TypeVar("T")
+
+_USERS: Final = frozenset(
+    (
+        *("args", "arguments", "kwargs", "result", "input", "payload", "form", "declared", "edits", "changes"),
+        *("error", "errors", "last_error", "message", "traceback", "frames", "workflow_state"),
+    )
+)
+"""Names of what users' data is in."""
+# Names of things, which code gives and links are made of: `auth:login` is a task.
+_NAMES: Final = frozenset(
+    (
+        *("name", "named", "task", "tasks", "queue", "queues", "schedule", "schedules", "workflow", "workflows"),
+        *("step", "current_step", "signal", "path", "to"),
+    )
+)
+# What may hold anything and is made by us: without the names above it is everybody's to see.
+_OURS: Final = frozenset(("details", "facts"))
+_FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
+
+
+class Verbatim(str):
+    """A text that we wrote ourselves, such as a statement: nothing in it is a secret, whatever it looks like."""
+
+    __slots__ = ()
 
 
 def conceal(shown: T, *, show_arguments: bool) -> T:
     """The same values, made again where something must not be seen."""
-    return shown
+    return cast("T", _concealed(shown, whole=show_arguments))
+
+
+def _concealed(value: Any, *, whole: bool) -> Any:  # noqa: ANN401  whatever a page shows
+    match value:
+        case str():
+            return value if isinstance(value, Verbatim) else redact_text(value)
+        case Mapping():
+            return {key: _concealed(one, whole=whole) for key, one in value.items()}
+        case list() | tuple() | set() | frozenset():
+            made = [_concealed(one, whole=whole) for one in value]
+            return value._make(made) if hasattr(value, "_make") else type(value)(made)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return _record(_in_outline(value) if isinstance(value, Explanation) and not whole else value, whole=whole)
+        case _:
+            return value
+
+
+def _record(value: Any, *, whole: bool) -> Any:  # noqa: ANN401  a dataclass of any kind
+    kind = type(value)
+    changed: dict[str, Any] = {}
+    for field in fields(value):
+        before = getattr(value, field.name)
+        after = _field(before, field.name, kind, whole=whole)
+        if after is not before and after != before:
+            changed[field.name] = after
+    return replace(value, **changed) if changed else value
+
+
+def _field(value: Any, name: str, kind: Any, *, whole: bool) -> Any:  # noqa: ANN401  whatever a page shows
+    is_open = name in _open_fields(kind)
+    if _is_made_of_records(value):
+        return _concealed(value, whole=whole)
+    if name in _NAMES and not is_open:
+        return value
+    if is_open:
+        plain = dict(value) if isinstance(value, Mapping) else value
+        return redact(plain) if whole else redact(_without(plain)) if name in _OURS else None
+    if not whole and name in _USERS and isinstance(value, str | tuple | list | dict):
+        return type(value)()
+    return _concealed(value, whole=whole)
+
+
+def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value
+    """A JSON value without what users' data is in."""
+    match value:
+        case Mapping():
+            return {key: _without(one) for key, one in value.items() if key not in _USERS}
+        case list():
+            return [_without(one) for one in value]
+        case _:
+            return value
+
+
+def _in_outline(told: Explanation) -> Explanation:
+    """An explanation as those read it who may not see errors."""
+    says = told.says
+    if "message" in told.facts:
+        kind = str(told.facts.get("error"))
+        last = JobError(kind, str(told.facts["message"]), "", 0, None, None, None)
+        says = says.replace(error_of(last), kind)
+    if told.code == "misfit":
+        says = "Its arguments no longer fit the task."
+    also = tuple(_FAILED.sub(".", sentence) for sentence in told.also)
+    return replace(told, says=_FAILED.sub(".", says) if told.code == "retrying" else says, also=also)
+
+
+@cache
+def _open_fields(kind: Any) -> frozenset[str]:  # noqa: ANN401  a dataclass
+    """The fields that may hold anything; all of them, where that cannot be told."""
+    try:
+        hints = get_type_hints(kind)
+    except NameError:
+        return frozenset(field.name for field in fields(kind))
+    return frozenset(name for name, hint in hints.items() if _is_open(hint))
+
+
+def _is_open(hint: object) -> bool:
+    return hint in (Any, object, JsonValue) or isinstance(hint, TypeVar) or any(map(_is_open, get_args(hint)))
+
+
+def _is_made_of_records(value: Any) -> bool:  # noqa: ANN401  whatever a page shows
+    """Whether it is a value of ours, or several: then its own fields say what may be seen of it."""
+    match value:
+        case tuple() | list():
+            return any(map(_is_made_of_records, value))
+        case Mapping():
+            return any(map(_is_made_of_records, value.values()))
+        case _:
+            return is_dataclass(value) and not isinstance(value, type)

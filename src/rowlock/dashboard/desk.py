@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
 from rowlock.app import Rowlock
+from rowlock.dashboard.lately import Lately
+from rowlock.dashboard.orders import Orders
 from rowlock.dashboard.visitor import Visitor
 
 LONGEST_LOOK: Final = timedelta(seconds=2)
@@ -15,12 +17,17 @@ LONGEST_LOOK: Final = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`look` is for whatever only looks: PostgreSQL itself keeps it from writing. `app` is for actions alone."""
+    """`look` is for whatever only looks: PostgreSQL itself keeps it from writing. `app` is for actions alone.
+
+    `orders` are those that were given on this dashboard, `lately` is what was seen on it.
+    """
 
     app: Rowlock
     look: Rowlock
     visitor: Visitor
     read_only: bool
+    orders: Orders = field(default_factory=Orders)
+    lately: Lately = field(default_factory=Lately)
 
     @property
     def who(self) -> str:

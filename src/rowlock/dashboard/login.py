@@ -7,22 +7,30 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
+from rowlock.dashboard.cookie import SESSION
 from rowlock.dashboard.visitor import Role, Visitor, check_role
 from rowlock.errors import InvalidOption
+from rowlock.model.names import shown
 
-SESSION: Final = "rowlock_session"
 IDLE: Final = 8 * 3600
 """Seconds without a request after which a session is over."""
-_LONGEST: Final = 7 * 24 * 3600
+LONGEST: Final = 7 * 24 * 3600
+"""Seconds after which it is over in any case."""
 _RENEW_AFTER: Final = 300
+_LEAST_SECRET: Final = 16
 _LINE: Final = re.compile(r"(?P<name>[^:]+):(?P<role>[^:]+):(?P<digest>[0-9a-f]{64})")
+_NAME: Final = re.compile(r"[^\s:#]{1,100}")
 _BEARER: Final = "bearer "
+
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,68 +41,98 @@ class Session:
     id: str
     begun: int
     seen: int
+    needs_renewal: bool = False
 
-    @property
-    def needs_renewal(self) -> bool:
-        """Whether the cookie should be given anew, so that somebody who is here is not sent away."""
-        return time.time() - self.seen > _RENEW_AFTER
+
+class Attempts:
+    """How often each address has just tried a wrong token: no more than a few a minute are heard."""
+
+    def __init__(self, *, most: int = 10, span: float = 60.0, clock: Clock = time.monotonic) -> None:
+        self._most, self._span, self._clock = most, span, clock
+        self._failed: dict[str, list[float]] = {}
+
+    def too_many(self, address: str) -> bool:
+        """Whether this address must wait."""
+        return len(self._recent(_network(address))) >= self._most
+
+    def failed(self, address: str) -> None:
+        """It was wrong."""
+        recent = {known: times for known in self._failed if (times := self._recent(known))}
+        known = _network(address)
+        self._failed = recent | {known: [*recent.get(known, []), self._clock()]}
+
+    def _recent(self, address: str) -> list[float]:
+        since = self._clock() - self._span
+        return [at for at in self._failed.get(address, []) if at > since]
 
 
 class Tokens:
     """Login by token: `Tokens(["ann:operator:SHA256", …])`, each line as `rowlock dashboard token` prints it.
 
-    Sessions are signed with `secret`; where several processes serve one dashboard they need the same one. Without one,
-    sessions end with the process.
+    Sessions are signed with `secret`; where several processes serve one dashboard they need the same one, and who logs
+    out of one of them is logged out of that one. Without a secret, sessions end with the process.
     """
 
-    def __init__(self, lines: Iterable[str], *, secret: str | None = None) -> None:
+    def __init__(self, lines: Iterable[str], *, secret: str | None = None, clock: Clock = time.time) -> None:
+        if isinstance(lines, str):
+            raise InvalidOption("the tokens are one str; write a list of lines NAME:ROLE:SHA256")
+        if secret is not None and len(secret) < _LEAST_SECRET:
+            raise InvalidOption(f"the secret that signs sessions needs {_LEAST_SECRET} characters at least")
         self._visitors = dict(map(_parsed, lines))
         self._key = secrets.token_bytes(32) if secret is None else sha256(secret.encode()).digest()
         self._ended: dict[str, float] = {}  # sessions that were logged out, until they would have ended anyway
+        self._clock = clock
+        self._attempts = Attempts()
+
+    def __repr__(self) -> str:
+        return f"<Tokens: {len(self._visitors)}>"
 
     def __call__(self, connection: HTTPConnection) -> Visitor | None:
         """Who a request is from: by its bearer token, else by its session."""
         said = connection.headers.get("authorization", "")
         if said.lower().startswith(_BEARER):
-            return self.visitor(said[len(_BEARER) :].strip())
+            return self.visitor(said[len(_BEARER) :].strip(), address_of(connection))
         session = self.session(connection.cookies.get(SESSION, ""))
         return None if session is None else self._visitors.get(session.digest)
 
-    def visitor(self, token: str) -> Visitor | None:
-        """Whose token this is; every one is compared, however soon one fits."""
-        digest = digest_of(token)
-        found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known, digest)]
+    def visitor(self, token: str, address: str) -> Visitor | None:
+        """Whose token this is; every one is compared, however soon one fits. Who guesses on is not heard: 429."""
+        if self._attempts.too_many(address):
+            raise HTTPException(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
+        digest = digest_of(token).encode()
+        found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known.encode(), digest)]
+        if not found:
+            self._attempts.failed(address)
         return found[0] if found else None
 
     def begin(self, token: str) -> str:
         """The cookie of a new session, under an id that nobody has seen before."""
-        now = int(time.time())
-        return self.signed(Session(digest_of(token), secrets.token_hex(16), now, now))
+        now = int(self._clock())
+        return self._signed(Session(digest_of(token), secrets.token_hex(16), now, now))
 
     def renewed(self, session: Session) -> str:
         """The cookie of a session that was seen just now."""
-        return self.signed(Session(session.digest, session.id, session.begun, int(time.time())))
-
-    def signed(self, session: Session) -> str:
-        """A session as its cookie says it."""
-        said = f"{session.digest}.{session.id}.{session.begun}.{session.seen}"
-        return f"{said}.{self._signature(said)}"
+        return self._signed(replace(session, seen=int(self._clock())))
 
     def session(self, cookie: str) -> Session | None:
         """The session of a cookie, unless it is over, or not by us."""
         said, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(self._signature(said), signature):
+        if not hmac.compare_digest(self._signature(said).encode(), signature.encode()):
             return None
         digest, session_id, begun, seen = said.split(".")
-        session, now = Session(digest, session_id, int(begun), int(seen)), time.time()
-        over = now - session.seen > IDLE or now - session.begun > _LONGEST or session.id in self._ended
-        return None if over else session
+        now, began, last = self._clock(), int(begun), int(seen)
+        over = now - last > IDLE or now - began > LONGEST or session_id in self._ended
+        return None if over else Session(digest, session_id, began, last, needs_renewal=now - last > _RENEW_AFTER)
 
     def end(self, session: Session) -> None:
         """Log out: its cookie is worth nothing from now on, wherever it is."""
-        now = time.time()
+        now = self._clock()
         self._ended = {known: until for known, until in self._ended.items() if until > now}
         self._ended[session.id] = now + IDLE
+
+    def _signed(self, session: Session) -> str:
+        said = f"{session.digest}.{session.id}.{session.begun}.{session.seen}"
+        return f"{said}.{self._signature(said)}"
 
     def _signature(self, said: str) -> str:
         return hmac.new(self._key, said.encode(), sha256).hexdigest()
@@ -102,13 +140,20 @@ class Tokens:
 
 def digest_of(token: str) -> str:
     """What is kept of a token."""
-    return sha256(token.encode()).hexdigest()
+    return sha256(token.encode(errors="replace")).hexdigest()
 
 
 def fresh_token(name: str, role: Role) -> tuple[str, str]:
     """A new token, to be shown once, and the line that stands for it from then on."""
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(f"name {shown(name)} must be 1 to 100 characters, none of them ':', '#' or a space")
     token = secrets.token_urlsafe(32)
-    return token, f"{Visitor(name, role).name}:{role}:{digest_of(token)}"
+    return token, f"{Visitor(name, check_role(role)).name}:{role}:{digest_of(token)}"
+
+
+def address_of(connection: HTTPConnection) -> str:
+    """Where a request comes from; behind a proxy, what that says, if it is trusted."""
+    return connection.client.host if connection.client else "?"
 
 
 def _parsed(line: str) -> tuple[str, Visitor]:
@@ -120,22 +165,10 @@ def _parsed(line: str) -> tuple[str, Visitor]:
     return match["digest"], Visitor(match["name"], check_role(match["role"]))
 
 
-class Attempts:
-    """How often each address has just tried a wrong token: no more than a few a minute are heard."""
-
-    def __init__(self, *, most: int = 10, span: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._span, self._clock = most, span, clock
-        self._failed: dict[str, list[float]] = {}
-
-    def too_many(self, address: str) -> bool:
-        """Whether this address must wait."""
-        return len(self._recent(address)) >= self._most
-
-    def failed(self, address: str) -> None:
-        """It was wrong."""
-        recent = {known: times for known in self._failed if (times := self._recent(known))}
-        self._failed = recent | {address: [*recent.get(address, []), self._clock()]}
-
-    def _recent(self, address: str) -> list[float]:
-        since = self._clock() - self._span
-        return [at for at in self._failed.get(address, []) if at > since]
+def _network(address: str) -> str:
+    """An address, or the network of somebody who has a whole one: of IPv6 everybody has 2 ** 64 addresses."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    return str(int(parsed) >> 64) if isinstance(parsed, IPv6Address) else address

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
 
 from rowlock.dashboard.desk import Desk
 
@@ -20,6 +21,14 @@ class Asked(BaseModel):
 
 
 A = TypeVar("A", bound=Asked)
+
+
+class Elsewhere(HTTPException):
+    """What was asked for is at another address: `to`, a path of the dashboard's own with what it asks."""
+
+    def __init__(self, to: str) -> None:
+        super().__init__(303, "it is elsewhere")
+        self.to = to
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,16 @@ class Page(Generic[A]):
 
 
 def read_asked(asked: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
-    """What is asked; of a field that may be several, all that were said. An empty field of a form says nothing."""
+    """What is asked; of a field that may be several, all that were said. An empty field of a form says nothing.
+
+    A field that is a mapping holds what was said under its name and a dot: `answers.note`.
+    """
     found: dict[str, Any] = {}
     for name, field in asked.model_fields.items():
+        if get_origin(field.annotation) is dict:
+            inside = {key.removeprefix(f"{name}."): said.getlist(key) for key in said if key.startswith(f"{name}.")}
+            found |= {name: inside} if inside else {}
+            continue
         given = [text for text in said.getlist(name) if text.strip()]
         if given:
             found[name] = given if _is_several(field.annotation) else given[-1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
+from hashlib import blake2s
 from importlib.metadata import version
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -14,6 +16,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rowlock.model import words
+from rowlock.model.span import typed_span
 
 VERSION: Final = version("rowlock")
 
@@ -36,6 +39,10 @@ def templates(*packages: str) -> Environment:
         "short": short,
         "at": at,
         "number": number,
+        "ref": ref,
+        "segment": segment,
+        "shell": shlex.quote,
+        "typed": typed_span,
     }
     environment.globals |= {"count": words.count, "version": VERSION, "timedelta": timedelta}
     return environment
@@ -60,6 +67,16 @@ def pretty(value: object) -> str:
 def short(job_id: object) -> str:
     """The end of an id: what tells ids of the same moment apart."""
     return f"…{str(job_id)[-8:]}"
+
+
+def ref(name: str) -> str:
+    """A name of any kind as the id of an element: the same for the same name."""
+    return blake2s(name.encode(), digest_size=6).hexdigest()
+
+
+def segment(name: str) -> str:
+    """A name as one segment of an address, whatever is in it: browsers take `a/../b` apart."""
+    return quote(name, safe="")
 
 
 def number(value: float) -> str:

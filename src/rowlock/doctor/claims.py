@@ -25,10 +25,11 @@ _SHARE = (0.3, 0.7)
 _A_MINUTE = 60
 
 
-def judge_claims(facts: Facts, trial: Trial) -> Iterator[Finding]:
-    """What a claim looks at, what it touches, and what it takes."""
-    yield _plan(trial)
-    yield _pages(facts, trial)
+def judge_claims(facts: Facts, trial: Trial | None) -> Iterator[Finding]:
+    """What a claim looks at, what it touches, and what it takes. Without a trial nobody knows by which index."""
+    if trial is not None:
+        yield _plan(trial)
+    yield _pages(facts, trial or Trial())
     yield _time(facts)
 
 

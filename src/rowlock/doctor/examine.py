@@ -47,6 +47,22 @@ def examine(database: Database, *, target: timedelta, longest: timedelta) -> Che
     return Checkup(at, tuple(_judge(facts, trial, clock, target=target, version=ours)))
 
 
+class LookedOver(NamedTuple):
+    """What a look alone has found, and what that says."""
+
+    facts: Facts
+    checkup: Checkup
+
+
+async def alook_over(database: Database, *, longest: timedelta, target: timedelta = TARGET) -> LookedOver:
+    """As `examine`, for whoever only looks: nothing is tried out, and the lines that need a trial are left out."""
+    facts = await database.aconverse(lambda _resend: look(database.schema, longest=longest))
+    clock = min([await _acompare_clocks(database) for _ in range(_CLOCK_LOOKS)], key=lambda one: one.unsure)
+    at = facts.stats.at if facts.stats else (await database.aconverse(lambda _resend: alone(schema.now())))[0]
+    findings = _judge(facts, None, clock, target=target, version=version("rowlock"))
+    return LookedOver(facts, Checkup(at, tuple(findings)))
+
+
 def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
     if facts.server is not None and facts.server.recovering:
         return Trial(unknown=dict.fromkeys(("claim", "job"), "a standby takes no writes"))
@@ -73,11 +89,20 @@ def _compare_clocks(database: Database) -> _Clock:
     """Ask for the server's time in between two looks at our own."""
     before = time.time()
     [there] = database.converse(lambda _resend: alone(doctor.clock()), atomic=False)
-    after = time.time()
+    return _compared(before, there, time.time())
+
+
+async def _acompare_clocks(database: Database) -> _Clock:
+    before = time.time()
+    [there] = await database.aconverse(lambda _resend: alone(doctor.clock()), atomic=False)
+    return _compared(before, there, time.time())
+
+
+def _compared(before: float, there: float, after: float) -> _Clock:
     return _Clock(timedelta(seconds=(before + after) / 2 - there), timedelta(seconds=max(0.0, after - before) / 2))
 
 
-def _judge(facts: Facts, trial: Trial, clock: _Clock, *, target: timedelta, version: str) -> Iterator[Finding]:
+def _judge(facts: Facts, trial: Trial | None, clock: _Clock, *, target: timedelta, version: str) -> Iterator[Finding]:
     yield from judge_server(facts)
     yield from judge_clock(facts, ahead=clock.ahead, unsure=clock.unsure)
     yield from judge_schema(facts)
@@ -85,4 +110,5 @@ def _judge(facts: Facts, trial: Trial, clock: _Clock, *, target: timedelta, vers
     yield from judge_claims(facts, trial)
     yield from judge_work(facts, target=target)
     yield from judge_fleet(facts, version=version)
-    yield from judge_load(facts, trial)
+    if trial is not None:
+        yield from judge_load(facts, trial)

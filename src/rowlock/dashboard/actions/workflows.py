@@ -1,9 +1,155 @@
-"""What can be done on the pages of workflows."""
+"""What can be done on the pages of workflows: answer them, cancel, retry and fork them."""
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import Any, Final
+from uuid import UUID
 
-from rowlock.dashboard.action import Action
+from pydantic import Field
 
-ACTIONS: Final[tuple[Action[Any], ...]] = ()
+from rowlock.dashboard.action import Action, Did
+from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.page import Asked
+from rowlock.errors import InvalidArguments, WorkflowError
+from rowlock.model.filter import Filter
+from rowlock.model.form import Form
+from rowlock.model.names import shown, versioned
+from rowlock.model.timeline import TimelineStep
+from rowlock.model.words import count
+from rowlock.store import timeline
+from rowlock.store.query import alone
+
+
+class WorkflowNamed(Asked):
+    """A workflow, and why something is done to it."""
+
+    id: UUID
+    why: str | None = Field(default=None, max_length=500)
+
+
+class SignalAsked(WorkflowNamed):
+    """A signal: what it is called, and what it says, as a JSON value or as the text of one.
+
+    `step` is the key of the wait that it answers, by the form of which `answers` are read, each field under its name;
+    answered twice, it is sent once. `key` says the same of any other signal.
+    """
+
+    name: str
+    payload: Any = None
+    text: str | None = None
+    step: str | None = None
+    answers: dict[str, list[str]] = Field(default_factory=dict)
+    key: str | None = None
+
+
+class ForkAsked(WorkflowNamed):
+    """From which step to go on; `args` are other arguments by name, a JSON object or its text; `version` other code."""
+
+    step: str
+    args: dict[str, Any] | str | None = None
+    version: int | None = None
+
+
+async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
+    """Send it, if it fits what is waited for."""
+    waits = await desk.look.database.aconverse(lambda _resend: alone(timeline.asked(asked.id)), atomic=False)
+    payload, key = _payload(asked, waits), asked.key
+    if asked.step is not None:
+        key = _once(next(wait for wait in waits if wait.key == asked.step))
+    sent = await desk.app.asignal(asked.id, asked.name, payload, key=key, by=desk.who, why=asked.why)
+    said = (
+        f"Signal {shown(asked.name)} is sent."
+        if sent
+        else f"Signal {shown(asked.name)} was sent before; nothing was sent again."
+    )
+    return Did(said, to=f"/workflows/{asked.id}", facts={"sent": sent, "payload": payload})
+
+
+def _payload(asked: SignalAsked, waits: list[TimelineStep]) -> Any:  # noqa: ANN401  any JSON
+    """What it says; InvalidArguments if it fits none of the waits for it."""
+    forms = [Form.of(wait.form) for wait in waits if wait.name == asked.name and asked.step in (None, wait.key)]
+    if asked.step is not None and not forms:
+        raise WorkflowError(
+            f"step {shown(asked.step)} does not wait for {shown(asked.name)} any more: "
+            "it was answered, or its time is over"
+        )
+    if asked.step is not None and asked.text is None:
+        return forms[0].read(asked.answers)
+    payload = asked.payload if asked.text is None else _json(asked.text, "what it says")
+    refusals = []
+    for form in forms:
+        try:
+            form.check(payload)
+        except InvalidArguments as error:
+            refusals.append(error)
+    if forms and len(refusals) == len(forms):
+        raise refusals[0]
+    return payload
+
+
+def _once(wait: TimelineStep) -> str:
+    """A key by which a wait is answered once, however often somebody clicks; after a restart it is another wait."""
+    return f"form {sha256(f'{wait.key} {wait.started_at.isoformat()}'.encode()).hexdigest()[:16]}"
+
+
+async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
+    """Cancel it; what it has done is undone first."""
+    job = await desk.app.aget(asked.id)
+    cancelled = await job.acancel(by=desk.who, why=asked.why)
+    record = await job.arecord()
+    if not cancelled:
+        says = f"Too late: it has ended as {record.state}."
+    elif record.ended:
+        says = "It is cancelled."
+    else:
+        says = "It is being cancelled: a worker undoes first what it has done."
+    return Did(says, to=f"/workflows/{asked.id}", facts={"cancelled": cancelled, "state": record.state})
+
+
+async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
+    """Let it go on from the step that has failed, or from the beginning if something was undone."""
+    before = await (await desk.app.aget(asked.id)).arecord()
+    done = await desk.app.jobs.aretry(Filter(ids=[asked.id]), by=desk.who, why=asked.why)
+    to = f"/workflows/{asked.id}"
+    if not done.changed:
+        why_not = (
+            f"It has not ended; it is {before.state}."
+            if not before.ended
+            else f"It has {before.state}, and there is nothing to retry."
+            if before.state == "succeeded"
+            else f"It was not retried: another job has its key {shown(before.key)} now."
+        )
+        return Did(why_not, to=to, facts={"retried": False})
+    kept = [step.key for step in await desk.app.workflows.ashow(asked.id) if step.kind != "start"]
+    says = f"It goes on after {count(len(kept), 'step')}." if kept else "It starts from the beginning."
+    return Did(says, to=to, facts={"retried": True, "steps": kept})
+
+
+async def fork(desk: Desk, asked: ForkAsked) -> Did:
+    """Go on from a step in a new job."""
+    args = _json(asked.args, "args") if isinstance(asked.args, str) else asked.args
+    if args is not None and not isinstance(args, dict):
+        raise InvalidArguments('args must be a JSON object of arguments by name: {"x": 1}')
+    job = await desk.app.workflows.afork(
+        asked.id, from_step=asked.step, args=args, version=asked.version, by=desk.who, why=asked.why
+    )
+    record = await desk.look.workflows.ashow(job.id)
+    says = f"{versioned(job.task, record.job.version)} goes on from {shown(asked.step)} in a new job."
+    return Did(says, to=f"/workflows/{job.id}", facts={"id": job.id})
+
+
+def _json(text: str, what: str) -> Any:  # noqa: ANN401  any JSON
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments(f'{what} is no JSON: {error}; a text is written "so"') from None
+
+
+ACTIONS: Final[tuple[Action[Any], ...]] = (
+    Action("/workflows/{id}/signal", "operator", SignalAsked, send_signal, says="Send a workflow a signal."),
+    Action("/workflows/{id}/cancel", "operator", WorkflowNamed, cancel, says="Cancel a workflow, undoing it first."),
+    Action("/workflows/{id}/retry", "operator", WorkflowNamed, retry, says="Go on from the step that has failed."),
+    Action("/workflows/{id}/fork", "admin", ForkAsked, fork, says="Go on from a step in a new job."),
+)

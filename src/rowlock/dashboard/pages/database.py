@@ -1,28 +1,176 @@
-"""The page /database."""
+"""The page /database: is PostgreSQL well, who is in the way, and what takes how much room."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from typing import Final
 
 from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.measured import Measured, last_measured
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.doctor.examine import alook_over
+from rowlock.model.checkup import Checkup, Finding, Level
+from rowlock.model.stats import ClaimTimes, DatabaseStats
+from rowlock.store.doctor import TableNow
+from rowlock.store.doctor_rounds import Facts
 
 
 class DatabaseAsked(Asked):
-    """What it may be asked."""
+    """It may be asked nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its indexes, in bytes; rows are about so many."""
+
+    name: str
+    rows: int
+    dead: int
+    vacuumed_at: datetime | None
+    size: int
+    indexes_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of history or events: what expires from one day until before another, and then is dropped whole."""
+
+    table: str
+    name: str
+    start: date
+    end: date
+    rows: int
+    size: int
+    is_expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a remedy: a command for a shell or for psql, or words."""
+
+    text: str
+    is_command: bool
+
+
+# Where a remedy goes on after a command, or comes to one.
+_JOINTS: Final = re.compile(
+    r"(; (?:then |and )?|, (?:or|for|which|when|and) | when |(?<=: )(?=select )|  \(.*)", re.DOTALL
+)
+_COMMAND: Final = re.compile(r"(rowlock|select|alter|reindex|drop table|(commit|rollback) prepared|set \w+ =) ")
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseShown:
-    """What it shows."""
+    """What the doctor says without trying anything, and the figures behind it.
 
-    stats: Stats
+    `measured` is what was tried last, here and by whom. What could not be learned is None, and `unknown` says why.
+    """
+
+    at: datetime
+    worst: Level
+    findings: tuple[Finding, ...]
+    measured: Measured | None
+    version: int  # of the schema
+    database: DatabaseStats | None
+    claims: ClaimTimes | None
+    notifications: float | None  # how full their queue is, as a share
+    tables: tuple[Table, ...] | None
+    parts: tuple[Part, ...] | None
+    unknown: Mapping[str, str]
+
+    @property
+    def ill(self) -> list[Finding]:
+        """What is not well, the worst first."""
+        found = [finding for finding in self.findings if finding.level != "green"]
+        return sorted(found, key=lambda finding: finding.level != "red")
+
+    @property
+    def groups(self) -> list[tuple[str, list[Finding]]]:
+        """The findings by what they are about."""
+        return [(group, list(found)) for group, found in groupby(self.findings, key=lambda finding: finding.group)]
+
+    @property
+    def filled(self) -> list[Part]:
+        """The parts that hold anything, or should be gone."""
+        return [part for part in self.parts or () if part.rows or part.is_expired]
+
+    @staticmethod
+    def remedy(text: str) -> list[Piece]:
+        """What to do, with the commands in it told apart from the words."""
+        found = [piece for piece in _JOINTS.split(text) if piece]
+        return [Piece(piece, is_command=_COMMAND.match(piece) is not None) for piece in found]
 
 
 async def look(desk: Desk, _asked: DatabaseAsked) -> DatabaseShown:
-    """Look."""
-    return DatabaseShown(stats=await desk.look.astats())
+    """Look at everything that can be looked at without trying anything out."""
+    facts, checkup = await alook_over(desk.look.database, longest=desk.look.keep.longest)
+    return shown(facts, checkup, measured=last_measured(desk.app))
 
 
-PAGE = Page("database", "/database", DatabaseAsked, DatabaseShown, look, says="The database.")
+def shown(facts: Facts, checkup: Checkup, *, measured: Measured | None) -> DatabaseShown:
+    """What the page shows of these facts."""
+    stats = facts.stats
+    return DatabaseShown(
+        at=checkup.at,
+        worst=checkup.worst,
+        findings=checkup.findings,
+        measured=measured,
+        version=facts.version[0],
+        database=None if stats is None else stats.database,
+        claims=None if stats is None else stats.fleet.claims,
+        notifications=facts.notifications,
+        tables=None if facts.tables is None else tuple(_tables(facts.tables)),
+        parts=None if facts.tables is None or facts.parts is None else tuple(_parts(facts, facts.tables)),
+        unknown={**(stats.unknown if stats else {}), **facts.unknown},
+    )
+
+
+def _tables(found: Iterable[TableNow]) -> list[Table]:
+    """The tables, the largest first; the parts of history and of events as one each."""
+    whole: dict[str, list[TableNow]] = {}
+    for table in found:
+        name = table.name.rpartition("_")[0] if table.is_part else table.name
+        whole.setdefault(name, []).append(table)
+    tables = [
+        Table(
+            name=name,
+            rows=sum(max(0, part.live) for part in parts),
+            dead=sum(part.dead for part in parts),
+            vacuumed_at=max((part.vacuumed_at for part in parts if part.vacuumed_at), default=None),
+            size=sum(part.size for part in parts),
+            indexes_size=sum(part.indexes_size for part in parts),
+        )
+        for name, parts in whole.items()
+    ]
+    return sorted(tables, key=lambda table: -(table.size + table.indexes_size))
+
+
+def _parts(facts: Facts, tables: Iterable[TableNow]) -> Iterable[Part]:
+    by_name = {table.name: table for table in tables}
+    for name, parts in (facts.parts or {}).items():
+        for part in parts:
+            here = by_name.get(part.name)
+            yield Part(
+                table=name,
+                name=part.name,
+                start=part.start,
+                end=part.end,
+                rows=max(0, here.live) if here else 0,
+                size=here.size + here.indexes_size if here else 0,
+                is_expired=facts.today is not None and part.end <= facts.today,
+            )
+
+
+PAGE = Page(
+    "database",
+    "/database",
+    DatabaseAsked,
+    DatabaseShown,
+    look,
+    says="Whether PostgreSQL is well, who is in the way of vacuum and of locks, and what takes how much room.",
+    every=timedelta(seconds=10),
+)

@@ -1,28 +1,84 @@
-"""The page /jobs."""
+"""The page /jobs: jobs that match, live and ended, newest first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+from uuid import UUID
+
+from pydantic import Field
 
 from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.dashboard.names import known_names
+from rowlock.dashboard.orders import Order
+from rowlock.dashboard.page import Elsewhere, Page
+from rowlock.dashboard.render import address
+from rowlock.dashboard.search import read_id, read_terms, suggestions
+from rowlock.dashboard.wanted import Wanted
+from rowlock.model.ids import made_at
+from rowlock.model.record import JobRecord
+from rowlock.model.verb import VERBS, VerbName
+from rowlock.store import schema
+from rowlock.store.query import alone
+
+WITHIN: Final = timedelta(milliseconds=250)
+"""How long a page looks for jobs that match, however many there are that do not."""
 
 
-class JobsAsked(Asked):
-    """What it may be asked."""
+class JobsAsked(Wanted):
+    """Which jobs, how many of them, and before which one. `q` is what was typed to search: it becomes the rest."""
+
+    q: Annotated[str, Field(max_length=10_000)] | None = None
+    before: UUID | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 @dataclass(frozen=True, slots=True)
 class JobsShown:
-    """What it shows."""
+    """Jobs that match; `next` is the `before` of the next page, None after the last.
 
-    stats: Stats
+    `verbs` are what can be done with such jobs. With `cut_short` it has looked at `looked` jobs, back to `back_to`, and
+    has not come to an end: there may be more.
+    """
+
+    at: datetime
+    jobs: tuple[JobRecord, ...]
+    next: UUID | None
+    looked: int
+    cut_short: bool
+    back_to: datetime | None
+    verbs: tuple[VerbName, ...]
+    orders: tuple[Order, ...]
+    suggestions: tuple[str, ...]
+    tasks: tuple[str, ...]
+    queues: tuple[str, ...]
 
 
-async def look(desk: Desk, _asked: JobsAsked) -> JobsShown:
-    """Look."""
-    return JobsShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
+    """Look for jobs, for about a quarter of a second."""
+    known = await known_names(desk.look)
+    if asked.q is not None:
+        job_id = read_id(asked.q)
+        raise Elsewhere(
+            f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
+        )
+    [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    found = await desk.look.jobs.alist(asked.filter(at), limit=asked.limit, before=asked.before, within=WITHIN)
+    cut_short = found.next is not None and len(found.records) < asked.limit
+    return JobsShown(
+        at=at,
+        jobs=found.records,
+        next=found.next,
+        looked=found.looked,
+        cut_short=cut_short,
+        back_to=made_at(found.next) if found.next is not None and cut_short else None,
+        verbs=tuple(verb.name for verb in VERBS.values() if not asked.state or verb.changes & {*asked.state}),
+        orders=desk.orders.shown(),
+        suggestions=suggestions(known),
+        tasks=tuple(desk.look.tasks.names()) or known.tasks,
+        queues=known.queues,
+    )
 
 
-PAGE = Page("jobs", "/jobs", JobsAsked, JobsShown, look, says="The jobs.")
+PAGE = Page("jobs", "/jobs", JobsAsked, JobsShown, look, says="Jobs that match, live and ended, newest first.")

@@ -1,28 +1,287 @@
-"""The page /."""
+"""The page /: what needs a person, how much is done, and how fast."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Annotated, Final, Literal, TypeVar
 
-from rowlock.dashboard.desk import Desk
+from pydantic import Field
+
+from rowlock.dashboard.attention import Notice, notices
+from rowlock.dashboard.charts import Chart, charts
+from rowlock.dashboard.desk import LONGEST_LOOK, Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.doctor.examine import LookedOver, alook_over
+from rowlock.model.histogram import Histogram
+from rowlock.model.names import MAX_NAME
+from rowlock.model.pause import Pause
+from rowlock.model.series import Series
+from rowlock.model.stats import Count, Durations, Rates, Stats, WorkerStats
+from rowlock.store import minutes
+from rowlock.store.query import alone
+
+Span = Literal["1h", "6h", "24h"]
+
+SPANS: Final[dict[Span, timedelta]] = {
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(hours=24),
+}
+_IN_WORDS: Final[dict[Span, str]] = {"1h": "hour", "6h": "6 hours", "24h": "24 hours"}
+# A day of thirty pairs of queue and task; of a larger fleet, its last hours.
+_MOST_MINUTES: Final = 60_000
+_MOST_LINES: Final = 30
+_TOO_LONG: Final = "57014"
+_HEALTH_FOR: Final = timedelta(seconds=15)
+
+T = TypeVar("T")
 
 
 class OverviewAsked(Asked):
-    """What it may be asked."""
+    """Over which span, and of which queue or task the charts are."""
+
+    span: Span = "1h"
+    queue: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+    task: Annotated[str, Field(max_length=MAX_NAME)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment: what is due, and for how long; what runs, and in which slots of which workers. None: unknown."""
+
+    rates: Rates | None
+    runnable: Count | None
+    running: Count | None
+    delayed: Count | None
+    oldest: timedelta | None
+    oldest_queue: str | None
+    workers: int | None
+    lost: int  # workers whose lease has run out
+    slots: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done within the span: how many ended, how long claimed jobs had been due, how long attempts took."""
+
+    succeeded: int
+    failed: int
+    cancelled: int
+    retried: int
+    waits: Durations | None
+    durations: Durations | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLine:
+    """A queue in the table."""
+
+    name: str
+    rates: Rates | None
+    runnable: Count | None
+    oldest: timedelta | None
+    is_paused: bool | None
+    done: Done
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A task in the table."""
+
+    name: str
+    rates: Rates | None
+    failed: Count | None  # in history
+    is_paused: bool | None
+    done: Done
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewShown:
-    """What it shows."""
+    """What needs a person, the moment, the span as a series, and queues and tasks, the busiest first."""
 
-    stats: Stats
+    at: datetime
+    window: timedelta  # what rates are over
+    notices: tuple[Notice, ...]
+    looked_at: int  # by the doctor
+    now: Now | None
+    done: Done
+    series: Series | None
+    queues: tuple[QueueLine, ...]
+    tasks: tuple[TaskLine, ...]
+    more_queues: int
+    more_tasks: int
+    unknown: Mapping[str, str]
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """The series as charts."""
+        return () if self.series is None else charts(self.series)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was ever done, as far as can be seen."""
+        points = self.series.points if self.series else ()
+        return not any(point.claimed for point in points) and not self.queues and not self.tasks
 
 
-async def look(desk: Desk, _asked: OverviewAsked) -> OverviewShown:
-    """Look."""
-    return OverviewShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
+    """Look at everything that a person may have to know first."""
+    length, unknown = SPANS[asked.span], dict[str, str]()
+    breakdown = desk.look.database.aconverse(lambda _resend: alone(minutes.breakdown(length, most=_MOST_MINUTES)))
+    # Side by side, each on a connection of its own: one after the other they would take as long as all together.
+    stats, (facts, checkup), series, done, schedules = await asyncio.gather(
+        desk.look.astats(),
+        health(desk),
+        in_time("series", desk.look.arates(span=length, queue=asked.queue, task=asked.task), unknown),
+        in_time("breakdown", breakdown, unknown),
+        desk.look.schedules.alist(),
+    )
+    pauses = await desk.look.apauses()
+    done = done or []
+    unknown |= {**stats.unknown, **facts.unknown}
+    by_queue, by_task = _summed(done, lambda part: part.queue), _summed(done, lambda part: part.task)
+    queues, tasks = _queues(stats, by_queue), _tasks(stats, by_task)
+    return OverviewShown(
+        at=stats.at,
+        window=stats.window,
+        notices=notices(
+            stats,
+            checkup,
+            pauses=pauses,
+            schedules=schedules,
+            failed_lately={name: one.failed for name, one in by_task.items() if one.failed},
+            lately=_IN_WORDS[asked.span],
+        ),
+        looked_at=len(checkup.findings),
+        now=_now(stats, pauses),
+        done=_summed(done, lambda _part: "all").get("all", _NOTHING),
+        series=series,
+        queues=tuple(queues[:_MOST_LINES]),
+        tasks=tuple(tasks[:_MOST_LINES]),
+        more_queues=max(0, len(queues) - _MOST_LINES),
+        more_tasks=max(0, len(tasks) - _MOST_LINES),
+        unknown=unknown,
+    )
 
 
-PAGE = Page("overview", "/", OverviewAsked, OverviewShown, look, says="The overview.")
+async def health(desk: Desk) -> LookedOver:
+    """What the doctor said lately: it changes slowly, and asks forty things."""
+    look = partial(alook_over, desk.look.database, longest=desk.look.keep.longest)
+    return await desk.lately.seen("health", within=_HEALTH_FOR, look=look)
+
+
+async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T | None:
+    """What is wanted, unless PostgreSQL took too long for it: the rest of the page is worth seeing all the same."""
+    try:
+        return await wanted
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != _TOO_LONG:
+            raise
+        unknown[part] = f"took longer than {LONGEST_LOOK.total_seconds():.0f} s"
+        return None
+
+
+_NOTHING: Final = Done(0, 0, 0, 0, None, None)
+
+
+def _summed(parts: Iterable[minutes.Part], name: Callable[[minutes.Part], str]) -> dict[str, Done]:
+    found: dict[str, list[minutes.Sums]] = {}
+    for part in parts:
+        found.setdefault(name(part), []).append(part.sums)
+    return {
+        key: Done(
+            succeeded=sum(one.succeeded for one in sums),
+            failed=sum(one.failed for one in sums),
+            cancelled=sum(one.cancelled for one in sums),
+            retried=sum(one.retried for one in sums),
+            waits=Durations.of(sum((one.waits for one in sums), Histogram())),
+            durations=Durations.of(sum((one.durations for one in sums), Histogram())),
+        )
+        for key, sums in found.items()
+    }
+
+
+def _now(stats: Stats, pauses: Iterable[Pause]) -> Now:
+    queues = stats.queues
+    paused = {pause.queue for pause in pauses}
+    due = {name: one.oldest for name, one in queues.items() if one.oldest is not None and name not in paused}
+    oldest = max(due, key=lambda name: due[name], default=None)
+    workers = stats.fleet.workers
+    live = [worker for worker in workers or () if _is_live(worker)]
+    return Now(
+        rates=None if "rates" in stats.unknown else _rates(one.rates for one in queues.values()),
+        runnable=None if "runnable" in stats.unknown else _all(one.runnable for one in queues.values()),
+        running=None if "running" in stats.unknown else _all(one.running for one in queues.values()),
+        delayed=None if "runnable" in stats.unknown else _all(one.delayed for one in queues.values()),
+        oldest=None if oldest is None else due[oldest],
+        oldest_queue=oldest,
+        workers=None if workers is None else len(live),
+        lost=len(workers or ()) - len(live),
+        slots=sum(worker.slots for worker in live),
+        held=sum(worker.held for worker in live),
+    )
+
+
+def _is_live(worker: WorkerStats) -> bool:
+    return worker.lease_left > timedelta(0)
+
+
+def _rates(found: Iterable[Rates | None]) -> Rates:
+    known = [one for one in found if one is not None]
+    return Rates(*(sum(getattr(one, name) for one in known) for name in Rates.__slots__))
+
+
+def _all(counts: Iterable[Count | None]) -> Count:
+    known = [one for one in counts if one is not None]
+    return Count(sum(one.value for one in known), more=any(one.more for one in known))
+
+
+def _queues(stats: Stats | None, done: Mapping[str, Done]) -> list[QueueLine]:
+    known = stats.queues if stats else {}
+    lines = [
+        QueueLine(
+            name=name,
+            rates=known[name].rates if name in known else None,
+            runnable=known[name].runnable if name in known else Count(0),
+            oldest=known[name].oldest if name in known else None,
+            is_paused=known[name].paused if name in known else False,
+            done=done.get(name, _NOTHING),
+        )
+        for name in {*known, *done}
+    ]
+    return sorted(lines, key=lambda line: (-_ended(line.done), line.name))
+
+
+def _tasks(stats: Stats | None, done: Mapping[str, Done]) -> list[TaskLine]:
+    known = stats.tasks if stats else {}
+    lines = [
+        TaskLine(
+            name=name,
+            rates=known[name].rates if name in known else None,
+            failed=known[name].failed if name in known else Count(0),
+            is_paused=known[name].paused if name in known else False,
+            done=done.get(name, _NOTHING),
+        )
+        for name in {*known, *done}
+    ]
+    return sorted(lines, key=lambda line: (-_ended(line.done), line.name))
+
+
+def _ended(done: Done) -> int:
+    return done.succeeded + done.failed + done.cancelled
+
+
+PAGE = Page(
+    "overview",
+    "/",
+    OverviewAsked,
+    OverviewShown,
+    look,
+    says="What needs a person, how much is done and how fast: now, and over an hour, six hours or a day.",
+    every=timedelta(seconds=5),
+)

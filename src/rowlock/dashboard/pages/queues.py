@@ -1,28 +1,100 @@
-"""The page /queues."""
+"""The page /queues: what lies in each queue and what becomes of each task, and whether somebody has paused them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.model.breaker import Breaker
+from rowlock.model.pause import Pause
+from rowlock.model.pulse import Pulse
+from rowlock.model.stats import Count, Glance, QueueStats, Rates, TaskStats
+from rowlock.store.pulse import glance_with_pulse
+
+_MOST_SHOWN: Final = 200
+_QUIET: Final = TaskStats(rates=Rates(), durations=None, waits=None, failed=Count(0), paused=False)
 
 
 class QueuesAsked(Asked):
-    """What it may be asked."""
+    """Queues and tasks whose names have this in them; all unless asked."""
+
+    named: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueShown:
+    """A queue; `workers` are the live ones that look into it."""
+
+    name: str
+    stats: QueueStats
+    workers: int | None
+    pause: Pause | None
+    pulse: Pulse
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShown:
+    """A task; its breaker, if the code at hand gives it one."""
+
+    name: str
+    stats: TaskStats
+    pause: Pause | None
+    breaker: Breaker | None
+    pulse: Pulse
 
 
 @dataclass(frozen=True, slots=True)
 class QueuesShown:
-    """What it shows."""
+    """Queues and tasks by name, and how many more there are."""
 
-    stats: Stats
+    at: datetime
+    window: timedelta
+    queues: tuple[QueueShown, ...]
+    more_queues: int
+    tasks: tuple[TaskShown, ...]
+    more_tasks: int
+    unknown: Mapping[str, str]
 
 
-async def look(desk: Desk, _asked: QueuesAsked) -> QueuesShown:
-    """Look."""
-    return QueuesShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: QueuesAsked) -> QueuesShown:
+    """All of them at one moment."""
+    seen, pulses = await desk.look.database.aconverse(lambda _resend: glance_with_pulse())
+    queues = _meant(seen.queues, asked.named)
+    tasks = _meant({*seen.tasks, *desk.app.tasks.names()}, asked.named)
+    return QueuesShown(
+        at=seen.at,
+        window=seen.window,
+        queues=tuple(_queue(name, seen, pulses.queues) for name in queues[:_MOST_SHOWN]),
+        more_queues=len(queues[_MOST_SHOWN:]),
+        tasks=tuple(_task(desk, name, seen, pulses.tasks) for name in tasks[:_MOST_SHOWN]),
+        more_tasks=len(tasks[_MOST_SHOWN:]),
+        unknown=seen.unknown,
+    )
 
 
-PAGE = Page("queues", "/queues", QueuesAsked, QueuesShown, look, says="The queues.")
+def _meant(names: Iterable[str], part: str) -> list[str]:
+    return sorted(name for name in names if part.casefold() in name.casefold())
+
+
+def _queue(name: str, seen: Glance, pulses: Mapping[str, Pulse]) -> QueueShown:
+    live = None
+    if seen.workers is not None:
+        live = sum(name in worker.queues for worker in seen.workers if worker.lease_left > timedelta(0))
+    pause = next((pause for pause in seen.pauses or () if pause.queue == name), None)
+    return QueueShown(name, seen.queues[name], live, pause, pulses.get(name, ()))
+
+
+def _task(desk: Desk, name: str, seen: Glance, pulses: Mapping[str, Pulse]) -> TaskShown:
+    known = desk.app.tasks.get(name)
+    pause = next((pause for pause in seen.pauses or () if pause.task == name), None)
+    breaker = None if known is None else known.spec.breaker
+    return TaskShown(name, seen.tasks.get(name, _QUIET), pause, breaker, pulses.get(name, ()))
+
+
+PAGE = Page(
+    "queues", "/queues", QueuesAsked, QueuesShown, look, says="Every queue and task: depths, rates, workers, pauses."
+)

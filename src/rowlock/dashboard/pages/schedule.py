@@ -1,28 +1,62 @@
-"""The page /schedules/{name:path}."""
+"""The page /schedules/NAME: one schedule, what it will do and what it has done."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.dashboard.pages.schedules import FIRINGS, ScheduleShown, shown
+from rowlock.dashboard.pages.slots import Foreseen, foresee
+from rowlock.errors import InvalidOption
+from rowlock.model.answer import Firing
+from rowlock.model.names import MAX_SCHEDULE, check_text
+from rowlock.model.schedule import Schedule
+from rowlock.store import schedules, scheduling
+from rowlock.store.query import Conversation
 
 
 class ScheduleAsked(Asked):
-    """What it may be asked."""
+    """A schedule by its name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleShown:
-    """What it shows."""
+class OneShown:
+    """A schedule, its next slots, and the live workers whose code declares it."""
 
-    stats: Stats
-
-
-async def look(desk: Desk, _asked: ScheduleAsked) -> ScheduleShown:
-    """Look."""
-    return ScheduleShown(stats=await desk.look.astats())
+    at: datetime
+    one: ScheduleShown
+    foreseen: Foreseen
+    workers: tuple[str, ...]
 
 
-PAGE = Page("schedule", "/schedules/{name:path}", ScheduleAsked, ScheduleShown, look, says="The schedule.")
+async def look(desk: Desk, asked: ScheduleAsked) -> OneShown:
+    """The schedule at one moment; ScheduleNotFound if there is none."""
+    name = check_text("schedule name", asked.name, limit=MAX_SCHEDULE)
+    return await desk.look.database.aconverse(lambda _resend: _shown(name), atomic=False)
+
+
+def _shown(name: str) -> Conversation[OneShown]:
+    schedule, _args, workers, at = yield from scheduling.show(name)
+    firings: list[Firing] = yield schedules.firings(name, limit=FIRINGS)
+    return OneShown(at, shown(schedule, firings), _foreseen(schedule, at), tuple(workers))
+
+
+def _foreseen(schedule: Schedule, at: datetime) -> Foreseen:
+    try:
+        return foresee(schedule.rule, at, anchor=schedule.next_at)
+    except InvalidOption as error:
+        return Foreseen(schedule.cron or "?", fault=str(error))
+
+
+PAGE = Page(
+    "schedule",
+    "/schedules/{name:path}",
+    ScheduleAsked,
+    OneShown,
+    look,
+    says="One schedule: its rule, its next slots, what became of the last ones.",
+)

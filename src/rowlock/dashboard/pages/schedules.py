@@ -1,28 +1,105 @@
-"""The page /schedules."""
+"""The page /schedules: every schedule, its rule in words, its next slot and what became of the last ones."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.dashboard.pages.slots import Slot, slot_of
+from rowlock.errors import InvalidOption
+from rowlock.model.answer import Firing
+from rowlock.model.rule_words import rule_in_words
+from rowlock.model.schedule import Schedule
+from rowlock.store import schedules, schema
+from rowlock.store.query import Conversation
+from rowlock.store.schedules import Fired, Looked
+
+FIRINGS: Final = 20
+_MOST_SHOWN: Final = 40
 
 
 class SchedulesAsked(Asked):
-    """What it may be asked."""
+    """Schedules whose name or task has this in it, those whose names come after that one."""
+
+    named: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleShown:
+    """A schedule, its rule in words, its next slot, and what became of the last ones, newest first.
+
+    `fault` is why this machine cannot read its rule.
+    """
+
+    schedule: Schedule
+    words: str
+    fault: str | None
+    next: Slot
+    firings: tuple[Firing, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulesShown:
-    """What it shows."""
+    """Schedules by name; `after` is where the next page begins, None after the last. `tasks` are those known here."""
 
-    stats: Stats
+    at: datetime
+    schedules: tuple[ScheduleShown, ...]
+    total: int
+    after: str | None
+    tasks: tuple[str, ...]
 
 
-async def look(desk: Desk, _asked: SchedulesAsked) -> SchedulesShown:
-    """Look."""
-    return SchedulesShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: SchedulesAsked) -> SchedulesShown:
+    """A page of them."""
+    return await desk.look.database.aconverse(lambda _resend: _page(asked, tuple(desk.app.tasks.names())), atomic=False)
 
 
-PAGE = Page("schedules", "/schedules", SchedulesAsked, SchedulesShown, look, says="The schedules.")
+def _page(asked: SchedulesAsked, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:
+    [at] = yield schema.now()
+    meant = _meant((yield from schedules.look()), asked.named)
+    start = bisect_right([one.name for one in meant], asked.after) if asked.after else 0
+    page = meant[start : start + _MOST_SHOWN]
+    fired: list[Fired] = yield schedules.recent([one.name for one in page], limit=FIRINGS)
+    firings: dict[str, list[Firing]] = {}
+    for one in fired:
+        firings.setdefault(one.schedule, []).append(one.firing)
+    return SchedulesShown(
+        at=at,
+        schedules=tuple(shown(one, firings.get(one.name, ())) for one in page),
+        total=len(meant),
+        after=page[-1].name if page and len(meant) > start + _MOST_SHOWN else None,
+        tasks=tasks,
+    )
+
+
+def _meant(looked: Sequence[Looked], part: str) -> list[Schedule]:
+    said = part.casefold()
+    found = [
+        one.schedule for one in looked if said in one.schedule.name.casefold() + "\n" + one.schedule.task.casefold()
+    ]
+    return sorted(found, key=lambda one: one.name)
+
+
+def shown(schedule: Schedule, firings: Sequence[Firing]) -> ScheduleShown:
+    """A schedule as its pages show it."""
+    try:
+        words, fault = rule_in_words(schedule.rule), None
+    except InvalidOption as error:
+        words, fault = schedule.cron or "?", str(error)
+    return ScheduleShown(schedule, words, fault, slot_of(schedule.next_at, schedule.tz), tuple(firings))
+
+
+PAGE = Page(
+    "schedules",
+    "/schedules",
+    SchedulesAsked,
+    SchedulesShown,
+    look,
+    says="Every schedule: its rule in words, its next slot, what became of the last ones.",
+)

@@ -1,28 +1,32 @@
-"""The page /workers."""
+"""The page /workers: each worker, its slots and its lease, and what it holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from datetime import timedelta
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.model.fleet import Fleet
+from rowlock.store.fleet import watch
 
 
 class WorkersAsked(Asked):
-    """What it may be asked."""
+    """Workers whose HOST:PID has this in it; all unless asked."""
+
+    named: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkersShown:
-    """What it shows."""
-
-    stats: Stats
+async def look(desk: Desk, asked: WorkersAsked) -> Fleet:
+    """The workers at one moment."""
+    return await desk.look.database.aconverse(lambda _resend: watch(asked.named or None))
 
 
-async def look(desk: Desk, _asked: WorkersAsked) -> WorkersShown:
-    """Look."""
-    return WorkersShown(stats=await desk.look.astats())
-
-
-PAGE = Page("workers", "/workers", WorkersAsked, WorkersShown, look, says="The workers.")
+PAGE = Page(
+    "workers",
+    "/workers",
+    WorkersAsked,
+    Fleet,
+    look,
+    says="Every worker: its slots, its lease and the jobs that it holds.",
+    every=timedelta(seconds=1),
+)

@@ -1,28 +1,185 @@
-"""The page /workflows/{id}."""
+"""The page /workflows/{id}: what a workflow has done, what it waits for, and what can be said to it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from pydantic import Field
 
 from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.dashboard.gantt import Piece, Scale, pieces, work_of
+from rowlock.dashboard.lines import NO_STEP, BranchLine, Line, StepLine, folded, lines_of, with_all_values
+from rowlock.dashboard.page import Asked, Elsewhere, Page
+from rowlock.errors import NotAWorkflow
+from rowlock.jobs import not_found
+from rowlock.model.answer import Event
+from rowlock.model.explanation import Explanation
+from rowlock.model.form import Form
+from rowlock.model.names import unversioned
+from rowlock.model.record import JobRecord
+from rowlock.model.timeline import Timeline, TimelineStep
+from rowlock.store import explain
+from rowlock.store import timeline as store
+from rowlock.store.query import Conversation, alone
+from rowlock.store.timeline import Reading, Received
+
+_MOST_EVENTS: Final = 20
 
 
 class WorkflowAsked(Asked):
-    """What it may be asked."""
+    """Which workflow; of a long one, `skip` so many lines of its timeline."""
+
+    id: UUID
+    skip: int | None = Field(default=None, ge=0, le=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class SignalShown:
+    """A signal that was sent, and the key of the step that has taken it, if one has."""
+
+    received: Received
+    step: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowShown:
-    """What it shows."""
+    """A workflow as it was when somebody looked.
 
-    stats: Stats
+    `lines` are its steps and branches, of a long one those that are shown; `steps` counts all by their state. `asks`
+    are the signals that it waits for, with their forms; `undos` what was undone, or is about to be. `versions` are
+    those that live workers have code for.
+    """
+
+    job: JobRecord
+    explanation: Explanation
+    lines: tuple[Line, ...]
+    steps: Mapping[str, int]
+    children: Mapping[str, int]
+    restarts: int
+    asks: tuple[TimelineStep, ...]
+    signals: tuple[SignalShown, ...]
+    undos: tuple[TimelineStep, ...]
+    has_failed: bool
+    events: tuple[Event, ...]
+    versions: tuple[int, ...]
+    at: datetime
+
+    @property
+    def until(self) -> datetime:
+        """The end of its time so far."""
+        return self.job.ended_at or self.at
+
+    @property
+    def scale(self) -> Scale:
+        """The axis on which the lines are drawn."""
+        shown = [line.step for line in self.lines if isinstance(line, StepLine)]
+        begin = min((step.started_at for step in shown), default=self.job.started_at or self.job.created_at)
+        work = work_of(shown, self.until)
+        if self.running_since is not None:
+            work.append((self.running_since, self.until))
+        ends = [step.ended_at or self.until for step in shown]
+        has_all = not any(line.kind == "fold" for line in self.lines)
+        return Scale(begin, self.until if has_all else max(ends, default=self.until), work)
+
+    @property
+    def running_since(self) -> datetime | None:
+        """Since when something runs that is not remembered yet."""
+        if self.job.state != "running" or self.job.started_at is None:
+            return None
+        ends = [line.step.ended_at for line in self.lines if isinstance(line, StepLine) and line.step.ended_at]
+        return max([self.job.started_at, *(end for end in ends if end <= self.at)])
+
+    def bar(self, line: StepLine | BranchLine, scale: Scale) -> tuple[Piece, ...]:
+        """How a line is drawn."""
+        if isinstance(line, BranchLine):
+            return (scale.piece("branch", line.started_at, line.ended_at or self.until),)
+        return pieces(line.step, scale, self.until)
+
+    def form(self, step: TimelineStep) -> Form:
+        """The form by which a signal that is waited for is answered."""
+        return Form.of(step.form)
+
+    def has_come(self, step: TimelineStep) -> bool:
+        """Whether what it waits for is there already, and not taken yet."""
+        untaken = (one.received.signal.name for one in self.signals if one.received.taken_at is None)
+        return not self.job.ended and step.name in untaken
+
+    @property
+    def forkable(self) -> tuple[str, ...]:
+        """The steps from which it can be gone on in a new job."""
+        return tuple(line.step.key for line in self.lines if isinstance(line, StepLine) and line.can_fork)
 
 
-async def look(desk: Desk, _asked: WorkflowAsked) -> WorkflowShown:
-    """Look."""
-    return WorkflowShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
+    """The workflow; for a job of a plain task, its own page is the place to look."""
+    database = desk.look.database
+    try:
+        read = await database.aconverse(lambda _resend: store.read(asked.id, "its page"), atomic=False)
+    except NotAWorkflow:
+        raise Elsewhere(f"/jobs/{asked.id}") from None
+    if read is None:
+        raise not_found(asked.id)
+    tree = Timeline.of(read.job, read.steps, (), ()).steps
+    lines = folded(list(lines_of(tree)), asked.skip)
+    undos = [step for step in read.steps if step.kind == "undo"]
+    wanted = {step.key: step for step in (*(line.step for line in lines if isinstance(line, StepLine)), *undos)}
+    known = await database.aconverse(partial(_filled, asked.id, tuple(wanted.values())), atomic=False)
+    versions = await database.aconverse(lambda _resend: alone(explain.tasks(read.job.queue)), atomic=False)
+    explanation = await desk.look.aexplain(asked.id)
+    return WorkflowShown(
+        job=read.job,
+        explanation=explanation,
+        lines=with_all_values(lines, known),
+        steps=Counter(step.state for step in read.steps if step.kind not in NO_STEP),
+        children=Counter(step.state for step in read.steps if step.kind == "child"),
+        restarts=sum(step.attempts for step in read.steps if step.kind == "start"),
+        asks=tuple(read.asks),
+        signals=tuple(_signals(read)),
+        undos=tuple(store.with_values(step, known.get(step.key)) for step in undos),
+        has_failed=any(step.kind == "failure" for step in read.steps),
+        events=await desk.look.jobs.aevents(asked.id, limit=_MOST_EVENTS),
+        versions=_versions(read.job, versions),
+        at=explanation.at,
+    )
 
 
-PAGE = Page("workflow", "/workflows/{id}", WorkflowAsked, WorkflowShown, look, says="The workflow.")
+def _filled(
+    job_id: UUID,
+    steps: tuple[TimelineStep, ...],
+    _resend: bool,  # noqa: FBT001  as converse calls it
+) -> Conversation[Mapping[str, store.Values]]:
+    return store.filled(job_id, steps)
+
+
+def _signals(read: Reading) -> list[SignalShown]:
+    """Each signal with its taker: the statement that takes a signal writes its step, and so both have one time."""
+    takers: dict[tuple[str, datetime], list[str]] = {}
+    for step in read.steps:
+        if step.kind == "signal" and step.state == "done" and step.ended_at is not None:
+            takers.setdefault((step.name, step.ended_at), []).append(step.key)
+    shown = []
+    for one in read.received:
+        left = takers.get((one.signal.name, one.taken_at)) if one.taken_at is not None else None
+        shown.append(SignalShown(one, left.pop(0) if left else None))
+    return shown
+
+
+def _versions(job: JobRecord, tasks: list[str]) -> tuple[int, ...]:
+    known = [unversioned(name) for name in tasks]
+    return tuple(sorted({version for name, version in known if name == job.task and version is not None}))
+
+
+PAGE = Page(
+    "workflow",
+    "/workflows/{id}",
+    WorkflowAsked,
+    WorkflowShown,
+    look,
+    says="What a workflow has done, step by step, what it waits for, and what was sent to it.",
+)

@@ -1,28 +1,101 @@
-"""The page /workflows."""
+"""The page /workflows: where workflows stand, and what they wait for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.stats import Stats
+from rowlock.model.ids import made_at
+from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
+from rowlock.store import explain, schema, timeline
+from rowlock.store.outline import is_refusal
+from rowlock.store.query import alone
+from rowlock.store.timeline import Advance
+
+_LIMIT: Final = 50
+_WITHIN: Final = timedelta(milliseconds=250)
 
 
 class WorkflowsAsked(Asked):
-    """What it may be asked."""
+    """Which workflows: those to which everything that is given applies. `before` is the `next` of the page before."""
+
+    workflow: str | None = None
+    version: int | None = None
+    status: tuple[WorkflowStatus, ...] = ()
+    queue: str | None = None
+    key: str | None = None
+    before: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowsShown:
-    """What it shows."""
+    """Workflows, newest first. `advances` says of the live ones how far they have come.
 
-    stats: Stats
+    `looked` is how many were looked at; `back_to`, where that ended because it took too long, is the time to which.
+    `known` are the names of those that this process has code for.
+    """
+
+    records: tuple[WorkflowRecord, ...]
+    advances: Mapping[UUID, Advance]
+    next: UUID | None
+    looked: int
+    back_to: datetime | None
+    known: tuple[str, ...]
+    at: datetime
 
 
-async def look(desk: Desk, _asked: WorkflowsAsked) -> WorkflowsShown:
-    """Look."""
-    return WorkflowsShown(stats=await desk.look.astats())
+async def look(desk: Desk, asked: WorkflowsAsked) -> WorkflowsShown:
+    """A page of them."""
+    found = await desk.look.workflows.alist(
+        workflow=asked.workflow,
+        version=asked.version,
+        status=asked.status or None,
+        queue=asked.queue,
+        key=asked.key,
+        limit=_LIMIT,
+        before=await _start(desk, asked),
+        within=_WITHIN,
+    )
+    live = [record.id for record in found.records if record.ended_at is None]
+    database = desk.look.database
+    advances = await database.aconverse(lambda _resend: alone(timeline.advances(live)), atomic=False) if live else []
+    [at] = await database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    stopped = found.next is not None and len(found.records) < _LIMIT
+    return WorkflowsShown(
+        records=found.records,
+        advances=dict(advances),
+        next=found.next,
+        looked=found.looked,
+        back_to=made_at(found.next) if stopped and found.next is not None else None,
+        known=tuple(sorted({task.name for task in desk.look.tasks if task.spec.version is not None})),
+        at=at,
+    )
 
 
-PAGE = Page("workflows", "/workflows", WorkflowsAsked, WorkflowsShown, look, says="The workflows.")
+async def _start(desk: Desk, asked: WorkflowsAsked) -> UUID | None:
+    """Where to begin. A key names one workflow as long as its record is kept: nothing newer than that has it."""
+    if asked.before is not None or asked.key is None:
+        return asked.before
+    key = asked.key
+    try:
+        held = await desk.look.database.aconverse(lambda _resend: alone(explain.holder(key)), atomic=False)
+    except Exception as error:
+        if not is_refusal(error):
+            raise
+        return None  # a role that may not look into the keys goes the long way
+    return UUID(int=held[0].job.int + 1) if held else None
+
+
+PAGE = Page(
+    "workflows",
+    "/workflows",
+    WorkflowsAsked,
+    WorkflowsShown,
+    look,
+    says="Workflows, live and ended, newest first: where each of them stands and what it waits for.",
+)

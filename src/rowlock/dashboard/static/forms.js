@@ -18,8 +18,7 @@ export function toast(text, { bad = false, to = null } = {}) {
   setTimeout(() => box.remove(), bad ? 12000 : 6000);
 }
 
-async function send(form, button) {
-  const said = new URLSearchParams(new FormData(form, button));
+async function send(form, button, said) {
   const answer = await fetch(button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action, {
     method: "POST", body: said, headers: { accept: "application/json" },
   });
@@ -29,9 +28,10 @@ async function send(form, button) {
 
 async function act(form, button) {
   const buttons = form.querySelectorAll("button");
+  const said = new URLSearchParams(new FormData(form, button)); // before: a button that is disabled says nothing
   buttons.forEach((one) => { one.disabled = true; });
   try {
-    const { ok, told } = await send(form, button);
+    const { ok, told } = await send(form, button, said);
     if (!ok) { toast(told.error, { bad: true }); return; }
     form.closest("dialog")?.close();
     if (told.to && form.hasAttribute("data-follow")) { location.assign(told.to); return; }

@@ -16,9 +16,11 @@ function open() {
   close();
   if (!main()?.hasAttribute("data-live") || paused || document.hidden) return;
   source = new EventSource(location.href);
-  source.addEventListener("page", (event) => show(event.data));
+  source.addEventListener("page", (event) => { say("live", "Live"); show(event.data); });
   source.onopen = () => say("live", "Live");
-  source.onerror = () => say("lost", "Reconnecting");
+  source.addEventListener("trouble", () => say("lost", "No answer"));
+  // A stream that the server has refused is not asked for again: who was logged out has to load the page.
+  source.onerror = () => say("lost", source?.readyState === EventSource.CLOSED ? "Not live" : "Reconnecting");
 }
 
 function close() {
@@ -39,7 +41,7 @@ function show(html) {
           if (before.dataset.chart !== after.dataset.chart) before.dataset.chart = after.dataset.chart;
           return false;
         }
-        if (before.matches("input, select, textarea")) return false;
+        if (before.matches("input, select, textarea, [data-keep]")) return false;
         if (before.matches("details")) after.open = before.open;
         return true;
       },

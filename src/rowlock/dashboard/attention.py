@@ -1,0 +1,166 @@
+"""What needs a person: what has failed, what is stopped, and what the doctor would not leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from rowlock.model.checkup import Checkup, Finding
+from rowlock.model.pause import Pause
+from rowlock.model.schedule import Schedule
+from rowlock.model.stats import Count, Stats
+from rowlock.model.words import count
+
+Urgency = Literal["red", "amber", "paused"]
+
+URGENCIES: Final[tuple[Urgency, ...]] = ("red", "amber", "paused")
+"""The most urgent first."""
+
+# Where to look at what a finding is about; all others stand on the page of the database.
+_PLACES: Final = {
+    "oldest job": "/queues",
+    "queues without a worker": "/queues",
+    "schedules": "/schedules",
+    "orphaned schedules": "/schedules",
+    "live workers": "/workers",
+    "leases": "/workers",
+    "versions": "/workers",
+    "stuck attempts": "/workers",
+}
+# What is told here in other words.
+_TOLD_OTHERWISE: Final = {"waiting for code", "pauses", "rescues"}
+_MOST_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing that needs a person: how urgent it is, what, how many, why, and the page with the filter that shows it.
+
+    `until` is when it passes by itself, if it does. `count` stands in `what` too.
+    """
+
+    name: str
+    urgency: Urgency
+    what: str
+    says: str
+    path: str
+    asked: Mapping[str, str] = field(default_factory=dict)
+    count: Count | None = None
+    until: datetime | None = None
+
+
+def notices(
+    stats: Stats | None,
+    checkup: Checkup,
+    *,
+    pauses: Sequence[Pause],
+    schedules: Sequence[Schedule],
+    failed_lately: Mapping[str, int],
+    lately: str,
+) -> tuple[Notice, ...]:
+    """Everything, the most urgent first. `failed_lately` counts by task what failed in the span that is `lately`."""
+    found: list[Notice] = []
+    if stats is not None:
+        found += [*_failed(stats, failed_lately, lately), *_poison(stats), *_rescued(stats), *_code(stats)]
+    found += [*_findings(checkup), *_pauses(pauses), *_paused_schedules(schedules)]
+    return tuple(sorted(found, key=lambda notice: URGENCIES.index(notice.urgency)))
+
+
+def _counted(number: Count, noun: str) -> str:
+    """`1 job`, `10,000+ jobs`."""
+    return f"{number.value:,}+ {noun}s" if number.more else count(number.value, noun)
+
+
+def _failed(stats: Stats, failed_lately: Mapping[str, int], lately: str) -> Iterator[Notice]:
+    kept = {name: task.failed for name, task in stats.tasks.items() if task.failed is not None and task.failed.value}
+    if not kept:
+        return
+    in_all = Count(sum(one.value for one in kept.values()), more=any(one.more for one in kept.values()))
+    fresh = sum(failed_lately.values())
+    by_task = failed_lately if fresh else {name: one.value for name, one in kept.items()}
+    most = max(by_task, key=lambda name: by_task[name])
+    of_which = f"most of {most}" if len(by_task) > 1 else f"of {most}"
+    when = f"{count(fresh, 'job')} in the last {lately}" if fresh else f"none in the last {lately}"
+    yield Notice(
+        "failed",
+        "red" if fresh else "amber",
+        _counted(in_all, "failed job"),
+        f"{when}, {of_which}",
+        "/jobs",
+        {"state": "failed"},
+        in_all,
+    )
+
+
+def _poison(stats: Stats) -> Iterator[Notice]:
+    poisoned = stats.fleet.poisoned
+    if poisoned is not None and poisoned.day.value:
+        says = "each has had its worker die three times; nobody tries them again by themselves"
+        asked = {"state": "failed", "reason": "poison"}
+        what = f"{_counted(poisoned.day, 'poison job')} in the last day"
+        yield Notice("poison", "red", what, says, "/jobs", asked, poisoned.day)
+
+
+def _rescued(stats: Stats) -> Iterator[Notice]:
+    rescued = stats.fleet.rescued
+    if rescued is not None and rescued.hour.value:
+        says = "workers have died while they held these: killed, or cut off from the database"
+        what = f"{_counted(rescued.hour, 'job')} rescued in the last hour"
+        yield Notice("rescued", "amber", what, says, "/audit", {"kind": "rescued"}, rescued.hour)
+
+
+def _code(stats: Stats) -> Iterator[Notice]:
+    for name, queue in stats.queues.items():
+        blocked = (queue.waiting or {}).get("code")
+        if blocked is not None and blocked.value:
+            says = "no worker that looked at them knows their task or version, or their arguments do not fit it"
+            asked = {"state": "waiting", "queue": name}
+            what = f"{_counted(blocked, 'job')} in {name} waiting for code"
+            yield Notice(f"code {name}", "amber", what, says, "/jobs", asked, blocked)
+
+
+def _findings(checkup: Checkup) -> Iterator[Notice]:
+    ill = [finding for finding in checkup.findings if finding.level != "green" and finding.name not in _TOLD_OTHERWISE]
+    unknown = [finding for finding in ill if finding.figure == "?"]
+    yield from (_finding(finding) for finding in ill if finding.figure != "?")
+    if unknown:
+        names = ", ".join(finding.name for finding in unknown[:_MOST_NAMED])
+        says = f"{names}{' …' if len(unknown) > _MOST_NAMED else ''}: the role of this dashboard may not see it all"
+        what = f"{count(len(unknown), 'thing')} unknown about the database"
+        yield Notice("unknown", "amber", what, says, "/database", count=Count(len(unknown)))
+
+
+def _finding(finding: Finding) -> Notice:
+    urgency: Urgency = "red" if finding.level == "red" else "amber"
+    what = f"{finding.name}: {finding.figure}"
+    if finding.name == "failures":
+        return Notice(finding.name, urgency, what, finding.says, "/jobs", {"state": "failed"})
+    return Notice(finding.name, urgency, what, finding.says, _PLACES.get(finding.name, "/database"))
+
+
+def _pauses(pauses: Sequence[Pause]) -> Iterator[Notice]:
+    for pause in pauses:
+        kind, name = ("queue", pause.queue) if pause.queue is not None else ("task", pause.task)
+        yield Notice(
+            f"pause {kind} {name}",
+            "paused",
+            f"{kind} {name} is paused",
+            f"by {pause.by}{f': {pause.why}' if pause.why else ''}",
+            "/queues",
+            until=pause.until,
+        )
+
+
+def _paused_schedules(schedules: Sequence[Schedule]) -> Iterator[Notice]:
+    for schedule in schedules:
+        if schedule.is_paused:
+            yield Notice(
+                f"pause schedule {schedule.name}",
+                "paused",
+                f"schedule {schedule.name} is paused",
+                f"by {schedule.paused_by or 'somebody'}{f': {schedule.paused_why}' if schedule.paused_why else ''}",
+                f"/schedules/{schedule.name}",
+                until=schedule.paused_until,
+            )

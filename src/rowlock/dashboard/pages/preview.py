@@ -1,0 +1,61 @@
+"""The page /jobs/preview: what a verb would do to the jobs that match, before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from pydantic import model_validator
+
+from rowlock.dashboard.bulk import order_filter
+from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.names import known_names
+from rowlock.dashboard.page import Page
+from rowlock.dashboard.wanted import Wanted
+from rowlock.model.answer import Preview
+from rowlock.model.verb import VerbName
+from rowlock.store import schema
+from rowlock.store.query import alone
+
+_WITHIN: Final = timedelta(seconds=1)
+
+
+class PreviewAsked(Wanted):
+    """Which jobs, and what would be done with them. Those that are ticked, if any are, are all that are meant."""
+
+    verb: VerbName
+    tick: tuple[UUID, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_ticked(cls, said: Any) -> Any:  # noqa: ANN401  as pydantic calls it
+        return said | {"ids": said["tick"]} if isinstance(said, dict) and said.get("tick") else said
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewShown:
+    """What the verb would change, of the jobs that there were `at` this moment, and the queues one may move them to."""
+
+    at: datetime
+    preview: Preview
+    queues: tuple[str, ...]
+
+
+async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
+    """Count them, as far as a second goes."""
+    [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    wanted = order_filter(asked, asked.verb, at)
+    preview = await desk.look.jobs.apreview(asked.verb, wanted, within=_WITHIN)
+    return PreviewShown(at=at, preview=preview, queues=(await known_names(desk.look)).queues)
+
+
+PAGE = Page(
+    "preview",
+    "/jobs/preview",
+    PreviewAsked,
+    PreviewShown,
+    look,
+    says="What a verb would change: how many jobs, of which tasks and states, and a few of them.",
+)

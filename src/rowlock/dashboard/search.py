@@ -1,0 +1,89 @@
+"""What is typed into the search field: an id, or terms such as `queue:mail error:Timeout order_id=17`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from rowlock.dashboard.wanted import NAMES
+from rowlock.model.filter import STATES
+
+# A run without spaces, where spaces in quotes are none: task:"a b", note="x y", {"a": 1}.
+_TERM: Final = re.compile(r'\{.*\}|(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', re.DOTALL)
+_ALSO: Final = {"arg": "arg", "args": "arg", "argument": "arg", "id": "ids", "ids": "ids", "since": "since"}
+_PREFIXES: Final = {name: name for name in (*NAMES, "state")} | _ALSO | {"until": "until"}
+_SEVERAL: Final = ("state", "arg", "ids")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names of tasks and queues that are known, to suggest and to tell one from the other."""
+
+    tasks: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+
+
+def read_id(typed: str) -> UUID | None:
+    """The id, if nothing but an id was typed."""
+    try:
+        return UUID(typed.strip())
+    except ValueError:
+        return None
+
+
+def read_terms(typed: str, known: Known) -> dict[str, Any]:
+    """What was typed, as the fields of an address. What may be several is a tuple."""
+    found: dict[str, Any] = {}
+    for term in _TERM.findall(typed):
+        name, value = _read(term, known)
+        found[name] = (*found.get(name, ()), value) if name in _SEVERAL else value
+    return found
+
+
+def _read(term: str, known: Known) -> tuple[str, str]:
+    prefix, colon, rest = term.partition(":")
+    if colon and rest and prefix.lower() in _PREFIXES:
+        return _PREFIXES[prefix.lower()], _bare(rest)
+    name, equals, _ = term.partition("=")
+    if term.startswith("{") or (equals and name and '"' not in name):
+        return "arg", term
+    return _guess(_bare(term), known)
+
+
+def _guess(word: str, known: Known) -> tuple[str, str]:
+    """What a word alone means: an id, a state, a task or the end of its name, a queue, else a key."""
+    if read_id(word) is not None:
+        return "ids", word
+    if word in STATES:
+        return "state", word
+    if word in known.tasks:
+        return "task", word
+    if word in known.queues:
+        return "queue", word
+    ending = [task for task in known.tasks if task.endswith(f".{word}")]
+    return ("task", ending[0]) if len(ending) == 1 else ("key", word)
+
+
+def _bare(text: str) -> str:
+    """A text without the quotes around it."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            return text[1:-1]
+    return text
+
+
+def suggestions(known: Known, states: Collection[str] = STATES) -> tuple[str, ...]:
+    """What can be typed, to choose from."""
+    tasks = (f"task:{_quoted(name)}" for name in known.tasks)
+    queues = (f"queue:{_quoted(name)}" for name in known.queues)
+    return (*queues, *tasks, *(f"state:{name}" for name in states))
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False) if re.search(r'[\s"]', name) else name

@@ -1,0 +1,140 @@
+"""Every page in a real Chromium: no error on the console, readable by everybody, and pictures for the docs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect
+
+from tests.dashboard.chromium import ROOT, Shop, Tab, needs_chromium, tab
+
+pytestmark = needs_chromium
+
+PHONE = (390, 844)
+PAGES = ("/", "/jobs", "/queues", "/workers", "/schedules", "/workflows", "/database", "/audit")
+_PICTURES = Path(os.environ.get("ROWLOCK_PICTURES", ROOT / ".cache" / "pictures"))
+
+
+@pytest.fixture
+def page(browser: Browser, shop: Shop) -> Iterator[Tab]:
+    """A tab on the shop's dashboard."""
+    with tab(browser, shop.link) as opened:
+        yield opened
+
+
+def picture(page: Page, name: str, *, whole: bool = False) -> None:
+    """Take a picture for the docs."""
+    _PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=_PICTURES / f"{name}.png", full_page=whole)
+
+
+def judged(page: Page) -> list[str]:
+    """What axe finds wrong: labels, order, contrast, roles."""
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {one['help']}: {[node['html'][:160] for node in one['nodes'][:3]]}" for one in found]
+
+
+def first_link(page: Page, prefix: str) -> str:
+    """The first link of the page's tables that leads there."""
+    href = page.locator(f'main tbody a[href^="{prefix}"]').first.get_attribute("href")
+    assert href is not None
+    return href
+
+
+def every_page(opened: Tab) -> list[str]:
+    """Every page, those of one job, schedule and workflow as well."""
+    details = [
+        first_link(opened.go("/jobs?state=failed"), "/jobs/"),
+        first_link(opened.go("/schedules"), "/schedules/"),
+        first_link(opened.go("/workflows"), "/workflows/"),
+    ]
+    return [*PAGES, *details]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_everybody_can_read_every_page(browser: Browser, shop: Shop, *, dark: bool) -> None:
+    with tab(browser, shop.link, dark=dark) as opened:
+        wrong = {path: found for path in every_page(opened) if (found := judged(opened.go(path)))}
+
+    assert wrong == {}
+
+
+def test_every_page_fits_a_phone(browser: Browser, shop: Shop) -> None:
+    with tab(browser, shop.link, size=PHONE) as opened:
+        too_wide = []
+        for path in every_page(opened):
+            page = opened.go(path)
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                too_wide.append(path)
+        picture(opened.go("/"), "phone")
+
+    assert too_wide == []
+
+
+def test_keys_lead_everywhere(page: Tab) -> None:
+    shown = page.go("/")
+
+    for key, heading in zip("jqwsfdao", (*PAGES[1:], "/"), strict=True):
+        shown.keyboard.press("g")
+        shown.keyboard.press(key)
+        shown.wait_for_url(page.base + heading)
+    shown.keyboard.press("?")
+    expect(shown.locator("#keys")).to_be_visible()
+    shown.keyboard.press("Escape")
+    before = shown.locator("html").get_attribute("data-theme")
+    shown.keyboard.press("t")
+    expect(shown.locator("html")).not_to_have_attribute("data-theme", str(before))
+    page.go("/jobs").keyboard.press("/")
+    expect(shown.locator("[data-search]")).to_be_focused()
+
+
+def test_a_tab_that_nobody_sees_lets_go_of_its_stream(page: Tab) -> None:
+    shown = page.go("/jobs")
+    expect(shown.locator(".live")).to_have_attribute("data-state", "live")
+
+    shown.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { value: true, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+
+    expect(shown.locator(".live")).to_have_attribute("data-state", "paused")
+    shown.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { value: false, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    expect(shown.locator(".live")).to_have_attribute("data-state", "live")
+
+
+def test_all_that_a_browser_loads_is_small() -> None:
+    static = ROOT / "src" / "rowlock" / "dashboard" / "static"
+
+    assert sum(path.stat().st_size for path in static.iterdir()) < 200_000
+
+
+def test_the_pictures_of_the_docs(browser: Browser, shop: Shop) -> None:
+    with ExitStack() as stack:
+        light = stack.enter_context(tab(browser, shop.link))
+        dark = stack.enter_context(tab(browser, shop.link, dark=True))
+        for name, path in (("overview", "/"), ("jobs", "/jobs"), ("workers", "/workers"), ("schedules", "/schedules")):
+            page = light.go(path)
+            page.wait_for_timeout(500)  # a chart draws itself
+            picture(page, name)
+        page = light.go(first_link(light.go("/jobs?state=failed"), "/jobs/"))
+        picture(page, "job")
+        page = light.go(first_link(light.go("/workflows?status=failed"), "/workflows/"))
+        picture(page, "workflow")
+        for name, path in (("overview-dark", "/"), ("database", "/database")):
+            page = dark.go(path)
+            page.wait_for_timeout(500)
+            picture(page, name)
+
+    assert {path.stem for path in _PICTURES.glob("*.png")} >= {"overview", "jobs", "job", "workflow", "database"}

@@ -1,0 +1,81 @@
+"""Names and values that mean harm, on every page of a real Chromium: nothing of it runs, and nothing even tries to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote, urlencode
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from rowlock.dashboard.render import segment
+from tests.dashboard.chromium import Tab, needs_chromium, program, tab
+from tests.dashboard.corpus import PAYLOADS, Filled, fill
+from tests.rows import Db
+
+pytestmark = needs_chromium
+
+# What is on a page that no template of ours has put there.
+_STRANGE = """() => {
+    const ours = (url) => !url || new URL(url, location.href).origin === location.origin;
+    const strange = [...document.querySelectorAll("*")].filter((one) =>
+        one.matches("iframe, object, embed, base, meta[http-equiv], style, script:not([src]), [style], [srcdoc]")
+        || [...one.attributes].some((attribute) => attribute.name.startsWith("on"))
+        || ["src", "href", "action", "formaction", "xlink:href"].some((name) => !ours(one.getAttribute(name))));
+    return [...strange.map((one) => one.outerHTML.slice(0, 200)), ...blocked];
+}"""
+_PAGES = ("/", "/jobs?limit=200", "/queues", "/workers", "/schedules", "/workflows", "/database", "/audit")
+
+
+@pytest.fixture
+def filled(db: Db) -> Filled:
+    """A database with each of them in every field, and some jobs that hold all of them."""
+    filled = Filled()
+    for text in PAYLOADS:
+        fill(db, text, filled)
+    return fill(db, "\n".join(PAYLOADS)[:400], filled, name=PAYLOADS[0], data="\n".join(PAYLOADS))
+
+
+@pytest.fixture
+def harmed(browser: Browser, url: str, filled: Filled) -> Iterator[Tab]:
+    """A tab on it."""
+    assert filled.jobs
+    with program("rowlock", "dashboard", "--url", url, "--port", "0") as link, tab(browser, link) as opened:
+        yield opened
+
+
+def strange(page: Page) -> list[str]:
+    """What harm was done to a page, now that it is live: it was drawn by the server, and then morphed."""
+    expect(page.locator(".live")).to_have_attribute("data-state", "live")
+    return list(page.evaluate(_STRANGE))
+
+
+def test_nothing_that_means_harm_is_anything_but_text(harmed: Tab, filled: Filled) -> None:
+    filters = [f"/jobs?{urlencode({'queue': text, 'task': text, 'tag': text})}" for text in PAYLOADS[:8]]
+    details = [
+        *(f"/jobs/{job}" for job in filled.jobs[-8:]),
+        *(f"/workflows/{workflow}" for workflow in filled.workflows[-2:]),
+        *(f"/schedules/{segment(name)}" for name in filled.schedules[-3:]),
+        f"/?queue={quote(filled.queues[0])}&task={quote(filled.tasks[0])}",
+        f"/audit?actor={quote(PAYLOADS[0])}",
+    ]
+
+    found = {path: harm for path in (*_PAGES, *filters, *details) if (harm := strange(harmed.go(path)))}
+
+    assert found == {}
+
+
+def test_scripts_of_ours_write_names_as_text(harmed: Tab, filled: Filled) -> None:
+    queue = filled.queues[0]
+    page = harmed.go(f"/queues?named={quote(queue)}")
+
+    page.locator("button[data-dialog=pause-queue]").first.click()
+    expect(page.get_by_role("dialog").get_by_role("heading")).to_contain_text(queue)
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+
+    assert queue in harmed.toast()
+    page = harmed.go(f"/jobs?{urlencode({'queue': queue})}")
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.locator("#preview")).to_contain_text(queue)
+    page.locator("#preview [data-leave]").click()
+    assert strange(page) == []
