@@ -6,6 +6,7 @@ What else is done with them, cancel and retry before all, is done with `app.jobs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any, Final, get_args
 from uuid import UUID
 
@@ -31,7 +32,7 @@ from rowlock.model.timeline import (
     WorkflowRecord,
     WorkflowStatus,
 )
-from rowlock.operate import check_limit
+from rowlock.operate import check_limit, enough_after
 from rowlock.registry import Tasks
 from rowlock.store import workflows
 from rowlock.store.query import Conversation
@@ -79,11 +80,15 @@ class Workflows:
         key: str | None = None,
         limit: int = 50,
         before: UUID | str | None = None,
+        within: timedelta | None = None,
     ) -> WorkflowPage:
-        """The newest workflows that match, live and ended; `before` is the `next` of the page before."""
+        """The newest workflows that match, live and ended; `before` is the `next` of the page before.
+
+        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
+        """
         refuse_in_loop("app.workflows.list", "await app.workflows.alist(…)")
         wanted = _wanted(workflow, version, status, queue, key)
-        return self._database.converse(_page(wanted, limit, before), atomic=False)
+        return self._database.converse(_page(wanted, limit, before, within), atomic=False)
 
     async def alist(
         self,
@@ -95,10 +100,14 @@ class Workflows:
         key: str | None = None,
         limit: int = 50,
         before: UUID | str | None = None,
+        within: timedelta | None = None,
     ) -> WorkflowPage:
-        """The newest workflows that match, live and ended; `before` is the `next` of the page before."""
+        """The newest workflows that match, live and ended; `before` is the `next` of the page before.
+
+        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
+        """
         wanted = _wanted(workflow, version, status, queue, key)
-        return await self._database.aconverse(_page(wanted, limit, before), atomic=False)
+        return await self._database.aconverse(_page(wanted, limit, before, within), atomic=False)
 
     def show(self, job_id: UUID | str) -> Timeline:
         """What a workflow has done, step by step, and what it waits for; NotAWorkflow for a job of a plain task."""
@@ -262,9 +271,11 @@ def _statuses(status: WorkflowStatus | Iterable[WorkflowStatus]) -> tuple[Workfl
     return named
 
 
-def _page(wanted: Wanted, limit: int, before: UUID | str | None) -> Callable[[bool], Conversation[WorkflowPage]]:
+def _page(
+    wanted: Wanted, limit: int, before: UUID | str | None, within: timedelta | None
+) -> Callable[[bool], Conversation[WorkflowPage]]:
     most, start = check_limit(limit), None if before is None else check_id(before)
-    return lambda _resend: workflows.page(wanted, limit=most, before=start)
+    return lambda _resend: workflows.page(wanted, limit=most, before=start, enough=enough_after(within))
 
 
 def _show(job_id: UUID | str) -> Callable[[bool], Conversation[Timeline]]:

@@ -58,7 +58,7 @@ def test_everything_about_one_is_shown(rowlock: Type, nightly: Typed, app: Rowlo
     in_json = json.loads(rowlock("schedules", "show", "nightly", "--json").out)
 
     for said in (
-        "At 03:00 every day, Europe/Paris",
+        "every day at 03:00, Europe/Paris",
         "added by an operator",
         "paused until 20",
         "bob, ",

@@ -87,12 +87,13 @@ def _minutes(db: Db) -> None:
         if (row := _minute(random, random.choice(workers), ago, counted))
     ]
     with db.cursor() as cursor:
+        [now] = cursor.execute("select date_trunc('minute', rowlock.now())").fetchone() or [None]
         cursor.executemany(
             """insert into rowlock.minutes (minute, worker, queue, task, claimed, succeeded, failed, cancelled, retried,
                    seconds, slowest, durations, waited, longest, waits)
-               values (date_trunc('minute', rowlock.now()) - make_interval(mins => %s), %s, %s, %s, %s, %s, %s, 0, %s,
-                   %s, %s, %s::numeric, %s, %s, %s::numeric)""",
-            rows,
+               values (%s::timestamptz - make_interval(mins => %s), %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, %s::numeric,
+                   %s, %s, %s::numeric)""",
+            [(now, *row) for row in rows],
         )
 
 

@@ -55,7 +55,7 @@ def test_nothing_that_means_harm_is_anything_but_text(harmed: Tab, filled: Fille
     details = [
         *(f"/jobs/{job}" for job in filled.jobs[-8:]),
         *(f"/workflows/{workflow}" for workflow in filled.workflows[-2:]),
-        *(f"/schedules/{segment(name)}" for name in filled.schedules[-3:]),
+        *(f"/schedules/{segment(name)}" for name in filled.schedules if name[:3] in ("</s", "a/b", "{{7")),
         f"/?queue={quote(filled.queues[0])}&task={quote(filled.tasks[0])}",
         f"/audit?actor={quote(PAYLOADS[0])}",
     ]
@@ -66,7 +66,8 @@ def test_nothing_that_means_harm_is_anything_but_text(harmed: Tab, filled: Fille
 
 
 def test_scripts_of_ours_write_names_as_text(harmed: Tab, filled: Filled) -> None:
-    queue = filled.queues[0]
+    queue = "<script>alert(1)</script>"
+    assert queue in filled.queues
     page = harmed.go(f"/queues?named={quote(queue)}")
 
     page.locator("button[data-dialog=pause-queue]").first.click()

@@ -44,7 +44,16 @@ WORKS = {
     *("job_cancelling", "job_release", "worker_register", "worker_renew", "worker_held", "worker_enter"),
     *("worker_leave", "worker_look", "worker_bury", "worker_tell", "worker_park", "worker_unpark", "worker_list"),
     *("pause_expire", "pause_list", "queue_settings", "queue_blocked", "retention_longest", "minute_write"),
-    *("minute_remove", "minute_sum", "duration_sum", "partition_make", "partition_drop", "waiter_clear"),
+    *(
+        "minute_merge",
+        "minute_remove",
+        "minute_sum",
+        "minute_breakdown",
+        "minute_series",
+        "partition_make",
+        "partition_drop",
+        "waiter_clear",
+    ),
     *("lane_list", "lane_count", "lane_due", "running_count", "waiting_count", "job_live"),
     *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
     *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
@@ -55,19 +64,31 @@ WORKS = {
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
     *("worker_match", "task_gather", "lane_ahead"),
-    *("job_outline", "history_outline", "event_list", "pause_list", "queue_settings", "retention_longest"),
+    *(
+        "job_outline",
+        "history_outline",
+        "event_list",
+        "event_scan",
+        "pause_list",
+        "queue_settings",
+        "retention_longest",
+    ),
     *("lane_list", "lane_count", "running_count", "waiting_count", "trouble_count", "rescue_count", "minute_sum"),
-    *("duration_sum", "claim_probe", "worker_list", "job_locate", "queue_blocked", "lane_due"),
-    *("schedule_outline", "firing_list"),
+    *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "queue_blocked", "lane_due"),
+    *("schedule_outline", "firing_list", "firing_recent"),
+    *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
     *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
+    *("workflow_live", "workflow_progress"),
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
+    *("job_edit", "event_enqueued"),
     *("job_move", "job_reprioritise", "job_run_next", "job_release", "pause_set", "pause_end", "partition_make"),
     *("job_held", "job_lock", "job_endings", "key_look"),
     *("schedule_list", "schedule_lock", "schedule_add", "schedule_edit", "schedule_pause", "schedule_resume"),
     *("schedule_run", "schedule_remove"),
     *("step_list", "signal_list", "workflow_fork", "workflow_recall", "step_recall", "step_error"),
+    *("step_peek", "step_ask", "signal_trace", "signal_tell"),
 }
 SAYS = {
     "enqueue": ENQUEUES,
@@ -84,10 +105,13 @@ BESIDE = {
     "enqueue": {"key_look"},
     "worker": {
         *("worker_match", "task_gather", "lane_ahead", "key_look"),
+        "job_edit",
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
         *("pause_end", "rescue_count", "waiter_leave"),
         *("schedule_list", "schedule_lock", "schedule_outline", "schedule_pause", "schedule_resume", "schedule_run"),
         *("firing_list", "child_list", "signal_outline"),
+        *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
+        "signal_tell",
     },
     "operator": {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "pause_expire", "worker_held"),
@@ -460,6 +484,7 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         put(db, "failed", queue=queue)
 
         seen = app.jobs.list(Filter(ids=jobs[:1])).records[0]
+        edited = app.jobs.edit(jobs[0], args={"n": -1})
         done = [
             app.jobs.move(Filter(ids=jobs[:1]), queue=f"{queue}-2"),
             app.jobs.reprioritise(Filter(ids=jobs[1:2]), priority=2),
@@ -474,6 +499,7 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         paused = [pause.queue or pause.task for pause in app.pauses()]
         resumed = [app.resume(queue=queue), app.resume(task=f"t-{queue}")]
         app.enqueue("t", x=1)
+        app.jobs.enqueue(app.call("t", kwargs={"x": 2}), like=failed)
         app.schedules.add(queue, app.call("t", kwargs={"n": 0}), "@daily")
         app.schedules.edit(queue, rule="@hourly", args={"n": 1})
         app.schedules.pause(queue)
@@ -491,7 +517,7 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         clear(db, queue)
         clear(db, f"{queue}-2")
         clear(db, "default")
-    assert seen.args == {"n": 0}
+    assert (seen.args, edited) == ({"n": 0}, ("n",))
     assert [one.changed for one in done] == [1] * 7
     assert {queue, f"t-{queue}"} <= set(paused)
     assert resumed == [True, True]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -16,7 +17,7 @@ from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.model.ids import NIL, TOP
 from rowlock.model.verb import ENDED, LIVE
-from rowlock.store import pauses, scan, stats, verbs
+from rowlock.store import events, pauses, scan, stats, verbs
 from rowlock.store.query import Query
 from rowlock.store.scan import WINDOW, Found
 from tests.engine import Engine
@@ -114,6 +115,12 @@ QUERIES: dict[str, Callable[[World], Query[Any]]] = {
     "what pauses left": lambda _: pauses.expire(actor="me"),
     "events": lambda _: stats.events(limit=100),
     "events of a job": lambda world: stats.events(limit=100, job=world.live[0].id),
+    "events by somebody": lambda _: events.scan(
+        kind="moved", actor="nobody", job=None, before=None, limit=50, window=BATCH
+    ),
+    "events of a job by somebody": lambda world: events.scan(
+        kind=None, actor="me", job=UUID(world.live[0].id), before=None, limit=50
+    ),
 }
 
 

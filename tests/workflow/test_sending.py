@@ -231,3 +231,38 @@ def test_a_signal_in_a_transaction_that_goes_on_holds_up_no_other_workflow(app: 
         mine.rollback()
     assert sent
     assert [row[0] for row in stored(db)] == [other]
+
+
+# By hand
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_what_somebody_sends_by_hand_leaves_an_event(app: Rowlock, db: Db, *, is_async: bool) -> None:
+    job = put_workflow(db, "waiting", key="order:7", queue="slow")
+    said: dict[str, Any] = {"key": "form-1", "by": "ann", "why": "she called"}
+
+    async def send() -> list[bool]:
+        async with app:
+            return [await app.asignal("order:7", "approved", True, **said) for _ in range(2)]
+
+    answers = asyncio.run(send()) if is_async else [app.signal("order:7", "approved", True, **said) for _ in range(2)]
+
+    assert answers == [True, False]
+    assert stored(db) == [(job, "approved", "true", "form-1")]
+    assert db.execute("select kind, job, actor, details from rowlock.events").fetchall() == [
+        (
+            *("signalled", job, "ann"),
+            {"task": "shop.checkout", "queue": "slow", "why": "she called", "signal": "approved", "key": "form-1"},
+        )
+    ]
+
+
+def test_what_code_sends_leaves_none(app: Rowlock, db: Db) -> None:
+    app.signal(put_workflow(db, "waiting"), "approved")
+
+    assert db.execute("select from rowlock.events").fetchall() == []
+
+
+def test_a_reason_needs_somebody_who_has_it(app: Rowlock) -> None:
+    with pytest.raises(InvalidOption, match="why= is for an event"):
+        app.signal("order:7", "approved", why="she called")

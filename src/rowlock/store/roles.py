@@ -184,7 +184,7 @@ ROLES: tuple[Role, ...] = (
         (*_CLIENT, "cancel", "make_part", "unfolded", "branch", "resumed"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
-            *("added", "edited", "removed", "run_now", "forked", "enqueued"),
+            *("added", "edited", "removed", "run_now", "forked", "enqueued", "signalled"),
         ),
     ),
 )

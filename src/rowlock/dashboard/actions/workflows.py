@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
@@ -111,6 +112,7 @@ async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
 async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
     """Let it go on from the step that has failed, or from the beginning if something was undone."""
     before = await (await desk.app.aget(asked.id)).arecord()
+    kept = _kept(await desk.app.workflows.ashow(asked.id))  # afterwards a worker may have done more
     done = await desk.app.jobs.aretry(Filter(ids=[asked.id]), by=desk.who, why=asked.why)
     to = f"/workflows/{asked.id}"
     if not done.changed:
@@ -122,9 +124,16 @@ async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
             else f"It was not retried: another job has its key {shown(before.key)} now."
         )
         return Did(why_not, to=to, facts={"retried": False})
-    kept = [step.key for step in await desk.app.workflows.ashow(asked.id) if step.kind != "start"]
     says = f"It goes on after {count(len(kept), 'step')}." if kept else "It starts from the beginning."
     return Did(says, to=to, facts={"retried": True, "steps": kept})
+
+
+def _kept(steps: Iterable[TimelineStep]) -> list[str]:
+    """What a workflow that is retried remembers: all that it has done, or nothing if some of it was undone."""
+    done = [step for step in steps if step.state == "done"]
+    if any(step.kind == "undo" for step in done):
+        return []
+    return [step.key for step in done if step.kind not in ("start", "failure")]
 
 
 async def fork(desk: Desk, asked: ForkAsked) -> Did:
