@@ -242,8 +242,10 @@ def test_without_its_packages_a_sentence_says_which(typed: Type, monkeypatch: py
     monkeypatch.setitem(sys.modules, "starlette.exceptions", None)
 
     runs = [typed("dashboard"), typed("dashboard", "token", "ann")]
+    demo = typed("demo", "nowhere")
 
     assert all(run.is_one_sentence for run in runs)
+    assert "pip install 'rowlock[dashboard]'" in demo.err
     assert all("pip install 'rowlock[dashboard]'" in run.err for run in runs)
 
 

@@ -34,7 +34,8 @@ class Page:
 class Preview:
     """What a verb would do now: change `count` jobs, and pass over some that it looks at but cannot change.
 
-    Counted up to 10,000 jobs; `capped` says that there are, or may be, more. `tasks` and `states` count those it would change.
+    Counted up to 10,000 jobs; `capped` says that there are, or may be, more. `tasks` and `states` count those it would
+    change.
     """
 
     verb: VerbName
