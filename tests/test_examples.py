@@ -59,6 +59,7 @@ SAID = {
         "oar: 1 on the shelf",
         "order 2: step 'ship' failed (2 attempts): ConnectionError: no van today",
     ],
+    "dashboard_mount": ["a stranger: 401", "ben: 200", "ann: 200"],
     "doctor": [
         "green: writable",
         "green: partitions ahead",

@@ -76,7 +76,7 @@ def test_who_asks_a_letter_at_a_time_is_hung_up_on_also_the_second_time(running:
         for _ in range(100_000):
             connection.sendall(b"x")
 
-    assert "\r\n\r\n" not in told(connection).partition("}")[2]
+    assert "HTTP/1.1 200" not in told(connection)
 
 
 def test_who_does_not_send_the_body_that_was_promised_is_told(running: Running) -> None:
@@ -104,7 +104,8 @@ def test_headers_without_end_are_refused(running: Running) -> None:
         for _ in range(30):
             connection.sendall(b"x" * 10_000)
 
-    assert told(connection).startswith(("HTTP/1.1 400 ", ""))
+    said = told(connection)  # a reset may have come before the words
+    assert said == "" or said.startswith("HTTP/1.1 400 ")
 
 
 def test_more_streams_than_there_may_be_are_refused(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:

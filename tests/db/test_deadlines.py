@@ -91,7 +91,8 @@ def test_a_caller_whose_connection_hangs_is_served_by_another_one(url: str, db: 
     app = Rowlock(url, deadline=timedelta(seconds=2))
     app.task(name="add")(lambda: None)
     app.enqueue("add")
-    [[pid]] = db.execute("select pid from pg_stat_activity where application_name = 'rowlock'").fetchall()
+    query = "select pid from pg_stat_activity where application_name = 'rowlock' and datname = current_database()"
+    [[pid]] = db.execute(query).fetchall()
 
     with frozen(pid), app:
         job = app.enqueue("add")

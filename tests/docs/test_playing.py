@@ -64,7 +64,10 @@ def test_a_page_is_played_from_the_top(play: Play, tmp_path: Path) -> None:
         (fenced("console", "$ echo one", "$ false"), "exit code 1"),
         (fenced("console", "$ sleep 100 &", "$ false"), "exit code 1"),
         (fenced("console", "$ echo early &", "late"), "not what the page shows:\nearly"),
-        (fenced("console", "$ touch begun; exit 3 &", "$ until [ -e begun ]; do sleep 0.1; done"), "exit code 3"),
+        (
+            fenced("console", "$ trap 'exit 3' TERM; >begun; sleep 9 &", "$ until [ -e begun ]; do :; done"),
+            "exit code 3",
+        ),
         (fenced("console", "output first"), "begins with a command"),
         (fenced("console", "$ ./run nonsense"), "no command 'nonsense'"),
         (fenced("python", "x = 1", "x.nonsense"), "page.md:3 fails"),

@@ -57,6 +57,7 @@ SELDOM = {
     "breaker_remove",
     "firing_remove",
     "key_sweep",
+    "minute_merge",
     "minute_remove",
     "partition_owned",
     "waiter_clear",

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from rowlock.dashboard.action import Action, Did
+from rowlock.dashboard.conceal import Verbatim
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.demo.picture import Picture
@@ -66,7 +67,7 @@ class OfOrder(Asked):
 
 def page_of(sandbox: Sandbox) -> Page[NothingAsked]:
     """The page."""
-    statements = {name: _text(name) for name in STATEMENTS}
+    statements: dict[str, str] = {name: Verbatim(_text(name)) for name in STATEMENTS}
 
     async def look(_desk: Desk, _asked: NothingAsked) -> Shown:
         return Shown(sandbox.picture, FLOOD, statements)

@@ -5,9 +5,11 @@ Each workflow here is the same function: it has so many children, waits for all 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Cancelled, Ended, Failed, HandedBack, Parked, Returned, Succeeded
@@ -156,7 +158,6 @@ class Families(World):
         """One schedule, from an empty database to one where nothing moves any more."""
         recorder.clear(self._connection)
         self.before = []
-        self._connection.execute("delete from rowlock.signals; delete from rowlock.steps", prepare=False)
         played = self._machine.play(scene(self), choose)
         told = [*self.before, *(fact for facts in played.knows.values() for fact in facts)]
         try:
@@ -245,31 +246,40 @@ def _endings(story: Sequence[Version], told: Sequence[Told]) -> None:
     assert recorded.keys() <= tokens, "I5: a step was accepted of somebody who never held the job"
 
 
+class _Ended(NamedTuple):
+    """A job's row in history."""
+
+    parent: str | None
+    state: str
+    at: Decimal
+    told: dict[str, str]  # what it was told of its children, by their ids
+
+
 def _records(db: Db) -> None:
     """I13: how each child has ended is what its parent was told, if the parent was there to be told."""
-    rows = db.execute(
-        """
-        select child.state, step ->> 'state', child.ended_at <= parent.ended_at
-        from rowlock.history as parent
-        cross join json_array_elements(parent.steps -> 'steps') as step
-        left join rowlock.history as child on child.id = (step ->> 'child')::uuid
-        where step ->> 'child' is not null
-        """
+    ended = _ended(db)
+    for parent in ended.values():
+        for job, told in parent.told.items():
+            assert job in ended, "M19: a child was written down, and is nowhere"
+            child = ended[job]
+            expected = ("done" if child.state == "succeeded" else "failed") if child.at <= parent.at else "open"
+            assert told == expected, f"the child has ended as {child.state}, its parent was told {told}"
+    for job, child in ended.items():
+        known = child.parent is None or (child.parent in ended and job in ended[child.parent].told)
+        assert known, "M19: a child was run, and its parent knows nothing of it"
+
+
+def _ended(db: Db) -> dict[str, _Ended]:
+    """All that has ended. To be compared here: a join of history with itself took a third of an order's time."""
+    found = db.execute(
+        "select id::text, parent::text, state, extract(epoch from ended_at), steps::text from rowlock.history"
     ).fetchall()
-    for state, told, in_time in rows:
-        assert state is not None, "M19: a child was written down, and is nowhere"
-        expected = ("done" if state == "succeeded" else "failed") if in_time else "open"
-        assert told == expected, f"the child has ended as {state}, its parent was told {told}"
-    strangers = db.execute(
-        """
-        select child.id from rowlock.history as child
-        where child.parent is not null and not exists (
-            select from rowlock.history as parent cross join json_array_elements(parent.steps -> 'steps') as step
-            where parent.id = child.parent and (step ->> 'child')::uuid = child.id
-        )
-        """
-    ).fetchall()
-    assert strangers == [], "M19: a child was run, and its parent knows nothing of it"
+    ended = {}
+    for job, parent, state, ended_at, record in found:
+        steps_of = json.loads(record or "{}").get("steps", [])
+        told = {step["child"]: step["state"] for step in steps_of if step.get("child")}
+        ended[job] = _Ended(parent, state, ended_at, told)
+    return ended
 
 
 HANDED_BACK = HandedBack()
