@@ -60,7 +60,10 @@ insert into {schema}.minutes (
 select
     date_trunc('minute', {schema}.now()) - m * interval '1 minute', md5('w' || w)::uuid,
     'queue' || t % 6, 'shop.task' || t, 700, 690, 10, 0, 5, 70, 1, {durations}, 7, 0.5, {waits}
-from generate_series(1, 1439) as m, generate_series(1, 4) as w, generate_series(0, 19) as t
+from
+    generate_series(1, 1439) as m,
+    generate_series(1, case when m <= 5 then 4 else 1 end) as w, -- those of all workers become one after five minutes
+    generate_series(0, 19) as t
 """
 # How long 700 attempts took, and jobs waited: most of them near the middle.
 _SPREAD = {"durations": pack([0] * 9 + [100, 500, 100]), "waits": pack([0] * 2 + [100, 500, 100])}

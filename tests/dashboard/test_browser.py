@@ -33,6 +33,13 @@ def picture(page: Page, name: str, *, whole: bool = False) -> None:
     page.screenshot(path=_PICTURES / f"{name}.png", full_page=whole)
 
 
+def drawn(page: Page) -> Page:
+    """A page whose charts, if it has any, have drawn themselves."""
+    for chart in page.locator("[data-chart]").all():
+        chart.locator("canvas").wait_for()
+    return page
+
+
 def judged(page: Page) -> list[str]:
     """What axe finds wrong: labels, order, contrast, roles."""
     found = Axe().run(page).response["violations"]
@@ -47,13 +54,24 @@ def first_link(page: Page, prefix: str) -> str:
 
 
 def every_page(opened: Tab) -> list[str]:
-    """Every page, those of one job, schedule and workflow as well."""
-    details = [
-        first_link(opened.go("/jobs?state=failed"), "/jobs/"),
-        first_link(opened.go("/schedules"), "/schedules/"),
-        first_link(opened.go("/workflows"), "/workflows/"),
-    ]
-    return [*PAGES, *details]
+    """Every page: also those of a schedule, of jobs and workflows that go well and that do not, and an empty one."""
+    jobs = [first_link(opened.go(f"/jobs?state={state}"), "/jobs/") for state in ("failed", "running", "waiting")]
+    workflows = [first_link(opened.go(f"/workflows?status={one}"), "/workflows/") for one in ("waiting", "failed")]
+    schedule = first_link(opened.go("/schedules"), "/schedules/")
+    return [*PAGES, *jobs, *workflows, schedule, "/jobs/preview?verb=move&queue=default", "/jobs?queue=nowhere"]
+
+
+def dialogs(page: Page) -> Iterator[str]:
+    """Open what can be opened, one after the other; answers what each is called."""
+    for summary in page.locator("main details:not([open]) > summary").all():
+        if summary.is_visible():
+            summary.click()
+    yield "details"
+    for opener in page.locator("main [data-dialog]").all()[:8]:
+        if opener.is_visible():
+            opener.click()
+            yield opener.inner_text()
+            page.keyboard.press("Escape")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -62,6 +80,20 @@ def test_everybody_can_read_every_page(browser: Browser, shop: Shop, *, dark: bo
         wrong = {path: found for path in every_page(opened) if (found := judged(opened.go(path)))}
 
     assert wrong == {}
+
+
+def test_everybody_can_read_what_opens_on_a_phone(browser: Browser, shop: Shop) -> None:
+    with tab(browser, shop.link, size=PHONE) as opened:
+        job = first_link(opened.go("/jobs?tag=campaign:autumn"), "/jobs/")
+        workflow = first_link(opened.go("/workflows?status=waiting"), "/workflows/")
+        wrong = [
+            (path, name, found)
+            for path in (job, workflow, "/queues", "/schedules/reports.nightly")
+            for name in dialogs(opened.go(path))
+            if (found := judged(opened.page))
+        ]
+
+    assert wrong == []
 
 
 def test_every_page_fits_a_phone(browser: Browser, shop: Shop) -> None:
@@ -125,16 +157,12 @@ def test_the_pictures_of_the_docs(browser: Browser, shop: Shop) -> None:
         light = stack.enter_context(tab(browser, shop.link))
         dark = stack.enter_context(tab(browser, shop.link, dark=True))
         for name, path in (("overview", "/"), ("jobs", "/jobs"), ("workers", "/workers"), ("schedules", "/schedules")):
-            page = light.go(path)
-            page.wait_for_timeout(500)  # a chart draws itself
-            picture(page, name)
+            picture(drawn(light.go(path)), name)
         page = light.go(first_link(light.go("/jobs?state=failed"), "/jobs/"))
         picture(page, "job")
         page = light.go(first_link(light.go("/workflows?status=failed"), "/workflows/"))
         picture(page, "workflow")
         for name, path in (("overview-dark", "/"), ("database", "/database")):
-            page = dark.go(path)
-            page.wait_for_timeout(500)
-            picture(page, name)
+            picture(drawn(dark.go(path)), name)
 
     assert {path.stem for path in _PICTURES.glob("*.png")} >= {"overview", "jobs", "job", "workflow", "database"}

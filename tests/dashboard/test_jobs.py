@@ -112,7 +112,7 @@ def test_a_look_that_takes_too_long_says_how_far_it_came_and_goes_on_from_there(
     for _ in range(20):
         put(db)
     monkeypatch.setattr(scan, "WINDOW", 8)
-    monkeypatch.setattr("rowlock.dashboard.pages.jobs.WITHIN", timedelta(0))
+    monkeypatch.setattr("rowlock.dashboard.pages.jobs.LONGEST_SCAN", timedelta(0))
 
     page = client.get("/jobs?tag=rare")
     first = listed(client, "?tag=rare")

@@ -14,6 +14,9 @@ from rowlock.dashboard.visitor import Visitor
 LONGEST_LOOK: Final = timedelta(seconds=2)
 """A statement that takes longer is given up: nobody waits for it, and it would be in the way of the workers."""
 
+LONGEST_SCAN: Final = timedelta(milliseconds=150)
+"""A list that has not found enough by then is shown as far as it came, and says how far that was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Desk:

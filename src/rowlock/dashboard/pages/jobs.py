@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
-from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.orders import Order
 from rowlock.dashboard.page import Elsewhere, Page
@@ -21,9 +21,6 @@ from rowlock.model.record import JobRecord
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import schema
 from rowlock.store.query import alone
-
-WITHIN: Final = timedelta(milliseconds=250)
-"""How long a page looks for jobs that match, however many there are that do not."""
 
 
 class JobsAsked(Wanted):
@@ -64,7 +61,7 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
             f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
         )
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
-    found = await desk.look.jobs.alist(asked.filter(at), limit=asked.limit, before=asked.before, within=WITHIN)
+    found = await desk.look.jobs.alist(asked.filter(at), limit=asked.limit, before=asked.before, within=LONGEST_SCAN)
     cut_short = found.next is not None and len(found.records) < asked.limit
     return JobsShown(
         at=at,

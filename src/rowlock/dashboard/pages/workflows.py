@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.model.ids import made_at
 from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
@@ -18,7 +18,6 @@ from rowlock.store.query import alone
 from rowlock.store.timeline import Advance
 
 _LIMIT: Final = 50
-_WITHIN: Final = timedelta(milliseconds=250)
 
 
 class WorkflowsAsked(Asked):
@@ -59,7 +58,7 @@ async def look(desk: Desk, asked: WorkflowsAsked) -> WorkflowsShown:
         key=asked.key,
         limit=_LIMIT,
         before=await _start(desk, asked),
-        within=_WITHIN,
+        within=LONGEST_SCAN,
     )
     live = [record.id for record in found.records if record.ended_at is None]
     database = desk.look.database
