@@ -86,7 +86,7 @@ def test_a_viewer_looks_and_no_more(browser: Browser, shop: Shop, books: Db) -> 
             answer = page.evaluate(_POST, f"/jobs/{job.id}/cancel")
 
     assert acts == []
-    assert answer == [403, "this needs the role operator, and you are a viewer"]
+    assert answer == [403, "this needs the role operator; yours is viewer"]
     assert said(books, job.id) == "ready"
 
 
@@ -98,7 +98,7 @@ def test_an_operator_cancels_and_does_not_delete(browser: Browser, shop: Shop, b
         expect(page.get_by_role("button", name=re.compile("Delete|Edit|Enqueue"))).to_have_count(0)
         with opened.refused(403):
             answer = page.evaluate(_POST, f"/jobs/{job.id}/delete")
-        assert answer == [403, "this needs the role admin, and you are a operator"]
+        assert answer == [403, "this needs the role admin; yours is operator"]
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         opened.toast()

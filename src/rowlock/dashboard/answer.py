@@ -135,7 +135,7 @@ class Answers:
             if self._read_only:
                 raise HTTPException(403, "this dashboard is read-only; start it without --read-only to change things")
             if not desk.visitor.may(action.role):
-                raise HTTPException(403, f"this needs the role {action.role}, and you are a {desk.visitor.role}")
+                raise HTTPException(403, f"this needs the role {action.role}; yours is {desk.visitor.role}")
             said = await _said(request)
             if not is_program(request) and not has_token(
                 request, request.headers.get("x-csrf-token") or said.get("csrf")

@@ -110,6 +110,8 @@ class Orders:
         self._orders[order.id], self._tasks[order.id] = order, task
         task.add_done_callback(lambda _task: self._tasks.pop(order.id, None))
         await asyncio.wait({task}, timeout=_PATIENCE)
+        if order.status == "done":
+            self._orders.pop(order.id, None)  # whoever gave it is told; the page shows what takes longer
         return order.shown()
 
     def stop(self, order_id: str) -> Order | None:
@@ -121,7 +123,7 @@ class Orders:
         return order.shown()
 
     def shown(self) -> tuple[Order, ...]:
-        """Those that are underway, and those that have ended lately; the newest first."""
+        """Those that are underway, and of those that took long, or failed, what became of them lately; newest first."""
         self._forget()
         return tuple(order.shown() for order in reversed(self._orders.values()))
 
