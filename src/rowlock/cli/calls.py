@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from rowlock.app import Rowlock
+from rowlock.cli.filters import named_values
 from rowlock.cli.load import importing
+from rowlock.cli.options import Command
 from rowlock.errors import UnknownTask
 from rowlock.model.names import unversioned
 from rowlock.model.spec import AS_DECLARED
@@ -44,3 +46,15 @@ def call_of(app: Rowlock, name: str, arguments: Mapping[str, object], *, target:
         instead = f"did you mean {close[0]}?" if close else f"it knows {', '.join(app.tasks.names()) or 'none'}"
         raise UnknownTask(f"the app has no task {name!r}; {instead} (without --app any name is taken)")
     return Call(task, task.arguments.encode_json(arguments), AS_DECLARED)
+
+
+def argument_options(*, whole: str, one: str) -> Callable[[Command], Command]:
+    """Give a command `--args` and `--arg`, for `arguments_of`; `whole` and `one` are what each is said to be for."""
+
+    def decorate(command: Command) -> Command:
+        named = click.option("--arg", "named", multiple=True, callback=named_values, metavar="NAME=JSON", help=one)(
+            command
+        )
+        return click.option("--args", "whole", metavar="JSON", help=whole)(named)
+
+    return decorate

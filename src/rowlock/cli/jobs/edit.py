@@ -7,8 +7,8 @@ from uuid import UUID
 
 import click
 
-from rowlock.cli.calls import arguments_of
-from rowlock.cli.filters import named_values, usage
+from rowlock.cli.calls import argument_options, arguments_of
+from rowlock.cli.filters import usage
 from rowlock.cli.load import importing
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -17,14 +17,9 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
 @click.argument("job_id", metavar="ID", type=click.UUID)
-@click.option("--args", "whole", metavar="JSON", help="The arguments as one JSON object: '{\"user_id\": 42}'.")
-@click.option(
-    "--arg",
-    "named",
-    multiple=True,
-    callback=named_values,
-    metavar="NAME=JSON",
-    help="One argument; a bare word is a string. May be repeated; those that are not named are gone.",
+@argument_options(
+    whole="The arguments as one JSON object: '{\"user_id\": 42}'.",
+    one="One argument; a bare word is a string. May be repeated; those that are not named are gone.",
 )
 @click.option("--why", metavar="TEXT", help="A reason, for the event of this job.")
 @click.option("--by", metavar="NAME", help="Who does it, for the event; else USER@HOST.")

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import click
 
 from rowlock.cli import words
-from rowlock.cli.calls import arguments_of, call_of
-from rowlock.cli.filters import named_values, usage
+from rowlock.cli.calls import argument_options, arguments_of, call_of
+from rowlock.cli.filters import usage
 from rowlock.cli.moments import instant, span
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -21,14 +21,9 @@ from rowlock.tasks import Call
 
 @click.command(epilog=f"{EXIT_CODES}, 130 interrupted.")
 @click.argument("task")
-@click.option("--args", "whole", metavar="JSON", help="The arguments as one JSON object: '{\"user_id\": 42}'.")
-@click.option(
-    "--arg",
-    "named",
-    multiple=True,
-    callback=named_values,
-    metavar="NAME=JSON",
-    help="One argument; a bare word is a string. May be repeated.",
+@argument_options(
+    whole="The arguments as one JSON object: '{\"user_id\": 42}'.",
+    one="One argument; a bare word is a string. May be repeated.",
 )
 @click.option("--queue", metavar="NAME", help="The queue; else the task's, or default without --app.")
 @click.option(

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import click
 
-from rowlock.cli.calls import arguments_of
-from rowlock.cli.filters import named_values, usage
+from rowlock.cli.calls import argument_options, arguments_of
+from rowlock.cli.filters import usage
 from rowlock.cli.load import importing
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -20,14 +20,9 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 @click.option(
     "--from-step", required=True, metavar="KEY", help="The step to run anew, with all after it; show names them."
 )
-@click.option("--args", "whole", metavar="JSON", help='Other arguments, as one JSON object: \'{"card": "new"}\'.')
-@click.option(
-    "--arg",
-    "named",
-    multiple=True,
-    callback=named_values,
-    metavar="NAME=JSON",
-    help="Another argument; a bare word is a string. May be repeated.",
+@argument_options(
+    whole='Other arguments, as one JSON object: \'{"card": "new"}\'.',
+    one="Another argument; a bare word is a string. May be repeated.",
 )
 @click.option("--version", type=int, metavar="N", help="Another version of its code.")
 @click.option("--why", metavar="TEXT", help="A reason, for the events.")
