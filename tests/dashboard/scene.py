@@ -82,7 +82,7 @@ def _minutes(db: Db) -> None:
     random, workers = Random(7), [uuid4(), uuid4(), uuid4()]
     rows = [
         row
-        for ago in range(1, 24 * 60)
+        for ago in range(24 * 60)
         for counted in _TASKS
         if (row := _minute(random, random.choice(workers), ago, counted))
     ]

@@ -34,6 +34,7 @@ def test_a_click_crashes_a_worker_and_its_jobs_are_finished_by_others(browser: B
 
         page.wait_for_selector("#worker-2.crashed")
         assert "SIGKILL" in opened.toast()
+        page.evaluate("document.querySelector('.toasts').replaceChildren()")  # it would stand before the table
         picture(page, "demo")
         page.wait_for_selector(".lane .chip.rescued.succeeded")
         expect(page.locator("#lost")).to_have_text("0")
