@@ -20,6 +20,7 @@ from rowlock.app import Rowlock
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.db.session import Session, connect
 from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.trouble import passes
 from rowlock.demo.crew import Crew, Member
 from rowlock.demo.draw import Drawing, draw
 from rowlock.demo.ledger import Audit, Ledger
@@ -191,14 +192,18 @@ class Sandbox:
 
     def close(self) -> Audit:
         """Stop everything in good order, and look for every job."""
-        self._over.set()
-        self._thread.join(30)
+        self.end()
         with self._lock:
             if self._snapshot is not None:
                 self._snapshot.close()
             self._crew.stop()
             self._watch.look()
             return self._watch.audit()
+
+    def end(self) -> None:
+        """Feed and watch no more."""
+        self._over.set()
+        self._thread.join(30)
 
     @property
     def watch(self) -> Watch:
@@ -215,7 +220,9 @@ class Sandbox:
                     self._drawing.dead_rows = vacuum[0].dead if vacuum else None
                     self._drawing.look_at_checkouts(self._app)
                     self.picture = draw(self._drawing, self._watch, self._ledger, self._crew)
-            except Unreachable:
+            except Exception as error:
+                if not isinstance(error, Unreachable) and not passes(error):
+                    raise
                 self.picture = replace(self.picture, postgres="away")
 
     def _feed(self) -> None:
@@ -236,4 +243,6 @@ def sandbox(folder: Path) -> Iterator[tuple[Sandbox, Rowlock]]:
         database = Steady(url, app.database.schema, name="rowlock demo")
         stack.callback(database.close)
         crew = stack.enter_context(Crew(size=WORKERS, url=url, folder=server.folder))
-        yield Sandbox(server=server, app=app, url=url, crew=crew, database=database), app
+        played = Sandbox(server=server, app=app, url=url, crew=crew, database=database)
+        stack.callback(played.end)  # before what it feeds and watches goes
+        yield played, app
