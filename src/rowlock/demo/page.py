@@ -72,7 +72,7 @@ def page_of(sandbox: Sandbox) -> Page[NothingAsked]:
     async def look(_desk: Desk, _asked: NothingAsked) -> Shown:
         return Shown(sandbox.picture, FLOOD, statements)
 
-    return Page("demo", "/demo", NothingAsked, Shown, look, says="The demo.", every=timedelta(milliseconds=300))
+    return Page("demo", "/demo", NothingAsked, Shown, look, says="The demo.", every=timedelta(milliseconds=500))
 
 
 def actions_of(sandbox: Sandbox) -> tuple[Action[Any], ...]:

@@ -16,7 +16,7 @@ function open() {
   close();
   if (!main()?.hasAttribute("data-live") || paused || document.hidden) return;
   source = new EventSource(location.href);
-  source.addEventListener("page", (event) => { say("live", "Live"); show(event.data); });
+  source.addEventListener("page", (event) => { say("live", "Live"); showSoon(event.data); });
   source.onopen = () => say("live", "Live");
   source.addEventListener("trouble", () => say("lost", "No answer"));
   // A stream that the server has refused is not asked for again: who was logged out has to load the page.
@@ -26,6 +26,13 @@ function open() {
 function close() {
   source?.close();
   source = null;
+}
+
+// A machine that draws more slowly than the server sends shows the latest, and lets what came before it go.
+let latest = null;
+function showSoon(html) {
+  if (latest === null) setTimeout(() => { const newest = latest; latest = null; show(newest); }, 30);
+  latest = html;
 }
 
 // Forget nothing that the reader has begun: what they type, tick, open or look at stays.
