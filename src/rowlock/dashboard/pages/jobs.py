@@ -53,7 +53,7 @@ class JobsShown:
 
 
 async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
-    """Look for jobs, for about a quarter of a second."""
+    """Look for jobs, for a moment."""
     known = await known_names(desk.look)
     if asked.q is not None:
         job_id = read_id(asked.q)

@@ -108,7 +108,7 @@ class OverviewShown:
     window: timedelta  # what rates are over
     notices: tuple[Notice, ...]
     looked_at: int  # by the doctor
-    now: Now | None
+    now: Now
     done: Done
     series: Series | None
     queues: tuple[QueueLine, ...]
@@ -241,8 +241,8 @@ def _all(counts: Iterable[Count | None]) -> Count:
     return Count(sum(one.value for one in known), more=any(one.more for one in known))
 
 
-def _queues(stats: Stats | None, done: Mapping[str, Done]) -> list[QueueLine]:
-    known = stats.queues if stats else {}
+def _queues(stats: Stats, done: Mapping[str, Done]) -> list[QueueLine]:
+    known = stats.queues
     lines = [
         QueueLine(
             name=name,
@@ -257,8 +257,8 @@ def _queues(stats: Stats | None, done: Mapping[str, Done]) -> list[QueueLine]:
     return sorted(lines, key=lambda line: (-_ended(line.done), line.name))
 
 
-def _tasks(stats: Stats | None, done: Mapping[str, Done]) -> list[TaskLine]:
-    known = stats.tasks if stats else {}
+def _tasks(stats: Stats, done: Mapping[str, Done]) -> list[TaskLine]:
+    known = stats.tasks
     lines = [
         TaskLine(
             name=name,
