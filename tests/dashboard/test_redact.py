@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from rowlock import InvalidOption
-from rowlock.dashboard.redact import MARK, redact, redact_text
+from rowlock.model.redact import MARK, redact, redact_text
 
 CANARY = "c4nary-S3same"
 

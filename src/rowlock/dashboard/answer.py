@@ -26,12 +26,12 @@ from rowlock.dashboard.guard import has_token, is_program
 from rowlock.dashboard.lately import Lately
 from rowlock.dashboard.orders import Orders
 from rowlock.dashboard.page import Elsewhere, Page, read_asked
-from rowlock.dashboard.redact import redact_text
 from rowlock.dashboard.render import address, main_part, whole
 from rowlock.dashboard.visitor import Role, Visitor
 from rowlock.db.trouble import passes
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
 from rowlock.model.names import shown as plainly
+from rowlock.model.redact import redact_text
 
 log = logging.getLogger("rowlock.dashboard")
 

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import JsonValue
 
-from rowlock.dashboard.redact import redact, redact_text
 from rowlock.explain.phrases import error_of
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError
+from rowlock.model.redact import redact, redact_text
 
 T = TypeVar("T")
 

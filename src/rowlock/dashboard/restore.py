@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rowlock.dashboard.redact import redact
 from rowlock.errors import InvalidArguments
-from rowlock.model.redact import MARK
+from rowlock.model.redact import MARK, redact
 
 
 def restored(said: Mapping[str, Any], stored: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON value

@@ -11,7 +11,7 @@ from rowlock.db.database import Database
 from rowlock.db.session import Server, connect
 from rowlock.db.trouble import broken
 from rowlock.errors import RowlockError
-from rowlock.model.redact import redact_address
+from rowlock.model.redact_url import redact_address
 
 
 def reach(database: Database) -> Server:
