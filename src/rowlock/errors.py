@@ -42,6 +42,8 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
+_LONGEST_DELAY = timedelta(days=36_500)
+
 
 class RowlockError(Exception):
     """The root of every error Rowlock raises on purpose."""
@@ -313,7 +315,7 @@ class Interruption(BaseException):
 
 
 class Snooze(Interruption):
-    """Run this job again after ``delay``; no attempt is spent."""
+    """Run this job again after ``delay``, a hundred years at most; no attempt is spent."""
 
     def __init__(self, delay: timedelta) -> None:
         super().__init__(delay)
@@ -321,7 +323,10 @@ class Snooze(Interruption):
 
 
 class RetryAfter(Interruption):
-    """Run this job again after ``delay``, whatever its retry policy says; an attempt is spent."""
+    """Run this job again after ``delay``, whatever its retry policy says; an attempt is spent.
+
+    ``reason`` is stored as text, as is that of ``Cancel``: 4 KB of it.
+    """
 
     def __init__(self, delay: timedelta, reason: str = "") -> None:
         super().__init__(delay, reason)
@@ -330,9 +335,9 @@ class RetryAfter(Interruption):
 
 
 class Cancel(Interruption):
-    """End this job as cancelled, with ``reason``."""
+    """End this job as cancelled, with ``reason``, which is stored as text: an exception as its type and message."""
 
-    def __init__(self, reason: str = "cancelled by its handler") -> None:
+    def __init__(self, reason: object = "cancelled by its handler") -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -358,4 +363,6 @@ class LeaseLost(Interruption):
 def _checked(delay: timedelta) -> timedelta:
     if not isinstance(delay, timedelta):
         raise InvalidOption(f"delay must be a timedelta, not {type(delay).__name__}; write timedelta(seconds=…)")
+    if delay > _LONGEST_DELAY:  # what PostgreSQL could not add to the time of day
+        raise InvalidOption(f"delay={delay} is too long; use {_LONGEST_DELAY.days:,} days at most")
     return max(delay, timedelta(0))

@@ -524,6 +524,37 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "R1",
+        "a reason to cancel that is no clean text breaks the settle of all",
+        "tests/worker/test_outcomes.py::test_an_odd_reason_to_cancel_is_stored_as_text_and_the_jobs_beside_it_run_once",
+        [Change("worker/call.py", "return Cancelled(reason_of(error.reason))", "return Cancelled(error.reason)")],
+    ),
+    Mutant(
+        "R2",
+        "a retry policy that raises a Cancel keeps its slot for good",
+        "tests/worker/test_outcomes.py::test_a_policy_that_raises_leaves_its_slot_free",
+        [
+            Change("model/retry.py", "except BaseException as fault:", "except Exception as fault:"),
+            Change(
+                "worker/run.py",
+                "except BaseException as error:  # the slot",
+                "except ZeroDivisionError as error:  # the slot",
+            ),
+        ],
+    ),
+    Mutant(
+        "R3",
+        "an outcome that cannot be sent stops the settler",
+        "tests/worker/test_outcomes.py::test_an_outcome_that_cannot_be_sent_is_refused_alone",
+        [
+            Change(
+                "worker/settle.py",
+                "        except Exception as error:\n            await self._halve(batch, query, error)\n",
+                "",
+            )
+        ],
+    ),
+    Mutant(
         "T12",
         "a signal brings a workflow back to life that is being cancelled",
         "tests/faults/test_signal_interleavings.py::test_a_cancelled_workflow_never_comes_back_however_many_signals_come",

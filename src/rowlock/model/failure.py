@@ -57,6 +57,17 @@ def describe(error: BaseException) -> Failure:
     )
 
 
+def reason_of(thing: object) -> str:
+    """A reason as it is stored, from whatever a handler gave for one: at most 4 KB that PostgreSQL accepts."""
+    if isinstance(thing, BaseException):
+        message = _message(thing)
+        return _clean(f"{_type_name(thing)}: {message}" if message else _type_name(thing), limit=MAX_MESSAGE)
+    try:
+        return _clean(thing if type(thing) is str else str(thing), limit=MAX_MESSAGE)
+    except BaseException as fault:  # as in describe: this must return
+        return f"<no reason: its __str__ raised {_type_name(fault)}>"
+
+
 class _Story:
     """A traceback in the making. Python's own formatter follows a chain of 10,000 causes to its end."""
 

@@ -54,8 +54,8 @@ class Retry:
     def wants(self, error: BaseException) -> bool:
         """Is this error worth another attempt?
 
-        A function that raises instead of answering counts as yes, and leaves a note on the error that it was asked
-        about: a fault in the policy must not lose the job, and must be seen.
+        A function that raises, whatever it raises, counts as yes, and leaves a note on the error that it was given: a
+        fault in the policy must not lose the job, and must be seen.
         """
         if self.on is None:
             return True
@@ -63,7 +63,7 @@ class Retry:
             return isinstance(error, self.on)
         try:
             return bool(self.on(error))
-        except Exception as fault:  # the function is the user's: it may raise anything
+        except BaseException as fault:  # the function is the user's: Cancel, Snooze and SystemExit are no answers
             with suppress(Exception):
                 error.add_note(f"Retry(on=…) raised {type(fault).__name__} when asked about this error; it is retried")
             return True

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
-from rowlock.model.failure import describe
+from rowlock.model.failure import describe, reason_of
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
@@ -90,7 +90,7 @@ class Caller:
         try:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
-            return Blocked("code", f"arguments do not fit {row.task!r}: {error}")
+            return Blocked("code", reason_of(f"arguments do not fit {row.task!r}: {error}"))
         running.set(CurrentJob(attempt, self._progress, self._speaks, self._endings))
         if handler.is_workflow:
             return await self._workflow(attempt, handler, args, kwargs)
@@ -257,7 +257,7 @@ def _no_failure(attempt: Attempt, error: BaseException) -> Outcome | None:
         case Snooze():
             return Snoozed(error.delay)
         case Cancel():
-            return Cancelled(error.reason)
+            return Cancelled(reason_of(error.reason))
         case LeaseLost() if attempt.ending is None or error is not attempt.ending.doubted:
             return HandedBack()  # if it is there to be handed back
     return None

@@ -11,6 +11,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
 
+from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import (
     Blocked,
@@ -268,7 +269,13 @@ class Runner:
     async def _run(self, attempt: Attempt) -> None:
         """One attempt, from claimed to finished."""
         attempt.begun = time.perf_counter()
-        outcome = await self._caller.attempt(attempt)
+        try:
+            outcome = await self._caller.attempt(attempt)
+        except asyncio.CancelledError:
+            outcome = HandedBack()
+        except BaseException as error:  # the slot must come free, and the job must end, whatever this is
+            log.exception("%s %s: its attempt has come to no outcome", attempt.row.task, attempt.row.id)
+            outcome = Failed(describe(error).to_json(), "refused")
         if attempt.over:
             self._strays -= 1
             log.info("%s %s has ended at last, after it was left behind", attempt.row.task, attempt.row.id)

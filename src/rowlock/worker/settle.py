@@ -150,6 +150,8 @@ class Settler:
                 await self._write(batch, query)
             else:
                 await self._halve(batch, query, error)
+        except Exception as error:
+            await self._halve(batch, query, error)
         else:
             if len(written) < len(batch):
                 batch = await self._sort_out(batch, set(written))
@@ -158,7 +160,7 @@ class Settler:
                 await self._breakers.count(self._link, [one for one in batch if one[0].token in accepted])
             self._done([row for row, _ in batch])
 
-    async def _halve(self, batch: Sequence[Finished], query: Write, error: Refused) -> None:
+    async def _halve(self, batch: Sequence[Finished], query: Write, error: Exception) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle], query)

@@ -23,7 +23,7 @@ from rowlock.errors import (
     WorkflowChanged,
     WorkflowError,
 )
-from rowlock.model.failure import describe
+from rowlock.model.failure import describe, reason_of
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import (
     Blocked,
@@ -99,12 +99,13 @@ async def attempt(
 
 async def _carried_over(row: Claimed, handler: Handler, stage: Stage, past: Past) -> Unsettled:
     """A workflow of an earlier version goes on as this one, with its state carried over and a fresh history."""
+    said = await stage.ledger.state(row)
     try:
-        state = json.loads(await stage.ledger.state(row) or "{}")
+        state = json.loads(said or "{}")
         for carry in handler.carries:
             state = carry(state)
         carried = json.dumps(state, allow_nan=False)
-    except Exception as error:  # the functions are the user's
+    except BaseException as error:  # the functions are the user's: Cancel and SystemExit are no state either
         fault = describe(error)
         return Blocked(
             "code",
@@ -162,13 +163,13 @@ def _succeeded(play: Play, result: object) -> _Verdict:
 def _raised(play: Play, error: BaseException) -> _Verdict:
     match error:
         case WorkflowChanged():
-            return Blocked("code", str(error))
+            return Blocked("code", reason_of(str(error)))
         case Restart() if not play.replays:
             return _restarted(play, error.arguments)
         case Snooze():
             return Snoozed(error.delay)
         case Cancel():
-            return _Failure(None, error.reason)
+            return _Failure(None, reason_of(error.reason))
         case _:
             return _Failure(describe(error).to_json(), "raised", _step_behind(error))
 
@@ -219,7 +220,7 @@ def _by_decision(play: Play, verdict: _Verdict | None) -> _Verdict:
 def _stopped(play: Play) -> Unsettled | None:
     """What became of an attempt that was ended before its code was."""
     if play.changed is not None:
-        return Blocked("code", str(play.changed))
+        return Blocked("code", reason_of(str(play.changed)))
     if play.ending == "park":
         return play.parked()
     return HandedBack() if play.ending in ("hand back", "lost") else None

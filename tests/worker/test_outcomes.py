@@ -1,0 +1,116 @@
+"""Outcomes: whatever a handler raises, its job alone has to do with it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowlock import Cancel, Retry, Rowlock, Snooze
+from rowlock.model.failure import MAX_MESSAGE, reason_of
+from rowlock.model.outcome import Blocked
+from rowlock.worker.settle import Settler
+from tests.model.hostile_errors import Endless, ExitsInStr, NoText, OddlyTold, RaisesInStr
+from tests.worker.working import Db, ended, one, work_off
+
+HOSTILE = [RaisesInStr(), ExitsInStr(), NoText(), Endless(), OddlyTold()]
+THINGS = st.one_of(
+    st.text(st.characters(codec=None)), st.binary(), st.integers(), st.none(), st.floats(), st.sampled_from(HOSTILE)
+)
+
+
+@given(thing=st.one_of(THINGS, st.builds(ValueError, THINGS), st.lists(THINGS)))
+def test_a_reason_can_be_stored_whatever_it_was_made_of(thing: object) -> None:
+    reason = reason_of(thing)
+
+    assert "\0" not in reason
+    assert len(reason.encode()) <= MAX_MESSAGE
+
+
+def test_an_odd_reason_to_cancel_is_stored_as_text_and_the_jobs_beside_it_run_once(app: Rowlock, db: Db) -> None:
+    runs: list[str] = []
+    reasons = [ValueError("gone"), 7, "nul \x00", "half \ud800", "x" * 10_000, RaisesInStr()]
+
+    @app.task(name="cancels")
+    async def cancels(number: int) -> NoReturn:
+        raise Cancel(reasons[number])
+
+    @app.task(name="innocent")
+    async def innocent() -> None:
+        runs.append("innocent")
+
+    app.enqueue_many([*(cancels.bind(number) for number in range(len(reasons))), *(innocent.bind() for _ in range(5))])
+    work_off(app, db)
+
+    assert len(runs) == 5
+    assert [row[:2] for row in ended(db)] == [("cancels", "cancelled")] * 6 + [("innocent", "succeeded")] * 5
+    kept = [row[0] for row in db.execute("select reason from rowlock.history where task = 'cancels' order by id")]
+    assert kept[:4] == ["ValueError: gone", "7", "nul \\x00", "half \\ud800"]
+    assert "cut: 10,000 characters" in kept[4]
+
+
+@pytest.mark.parametrize("raised", [Cancel("not worth it"), Snooze, SystemExit(1)])
+def test_a_policy_that_raises_leaves_its_slot_free(app: Rowlock, db: Db, raised: Any) -> None:  # noqa: ANN401
+    def on(_error: BaseException) -> NoReturn:
+        raise raised
+
+    @app.task(name="fails", retry=Retry(attempts=1, on=on))
+    async def fails() -> None:
+        raise ValueError("the handler's own")
+
+    app.enqueue_many(fails.bind() for _ in range(3))
+    work_off(app, db, slots=1)
+
+    assert ended(db) == [("fails", "failed", "exhausted", 1)] * 3
+
+
+def test_what_comes_to_no_outcome_fails_alone_and_leaves_its_slot_free(app: Rowlock, db: Db) -> None:
+    class Odd(Snooze):
+        def __init__(self) -> None: ...  # so it has no delay
+
+    @app.task(name="odd")
+    async def odd() -> NoReturn:
+        raise Odd
+
+    @app.task(name="good")
+    async def good() -> None: ...
+
+    app.enqueue_many([odd.bind(), odd.bind(), good.bind()])
+    work_off(app, db, slots=1)
+
+    assert [row[:3] for row in ended(db)] == [("odd", "failed", "refused")] * 2 + [("good", "succeeded", None)]
+    assert one(db, "select errors[1] ->> 'type' from rowlock.history where task = 'odd' limit 1") == "AttributeError"
+
+
+def test_an_outcome_that_cannot_be_sent_is_refused_alone(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing makes one any more; if something does, the others must not suffer from it."""
+    add = Settler.add
+
+    def added(settler: Settler, row: Any, outcome: Any) -> None:  # noqa: ANN401
+        add(settler, row, Blocked("code", "\ud800") if row.task == "bad" else outcome)
+
+    monkeypatch.setattr(Settler, "add", added)
+    held, runs = asyncio.Event(), list[str]()
+
+    @app.task(name="bad")
+    async def bad() -> None:
+        await held.wait()
+
+    @app.task(name="fails")
+    async def fails() -> NoReturn:
+        runs.append("fails")
+        if len(runs) == 3:
+            held.set()
+        await held.wait()
+        raise Snooze(timedelta(days=1))
+
+    app.enqueue_many([bad.bind(), *(fails.bind() for _ in range(3))])
+    work_off(app, db)
+
+    assert [row[:3] for row in ended(db)] == [("bad", "failed", "refused")]
+    assert one(db, "select count(*) from rowlock.jobs where state = 'ready' and run_at > rowlock.now()") == 3
+    assert len(runs) == 3
