@@ -715,4 +715,32 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ],
     ),
+    Mutant(
+        "L1",
+        "the log does not say what went wrong",
+        "tests/worker/test_run.py::test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job",
+        [
+            Change(
+                "worker/run.py",
+                "self._report(row, outcome, took, attempt.error)",
+                "self._report(row, outcome, took, None)",
+            ),
+        ],
+    ),
+    Mutant(
+        "L2",
+        "a line of the log for each of 100,000 jobs whose code is missing",
+        "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",
+        [
+            Change("worker/report.py", "if (row.task, reason) in self._more:", "if False:"),
+        ],
+    ),
+    Mutant(
+        "L3",
+        "failed tries of steps are not logged",
+        "tests/workflow/test_tries.py::test_each_failed_try_is_logged_with_its_error_and_the_last_one_with_its_traceback",
+        [
+            Change("workflow/tries.py", "            if record.error is not None:\n", "            if False:\n"),
+        ],
+    ),
 )

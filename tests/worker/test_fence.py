@@ -155,7 +155,7 @@ def test_an_attempt_whose_job_was_taken_away_learns_it_and_changes_nothing(
         until(started.is_set)
         take_away(db, thief)
         taken.set()
-        until(lambda: "lease lost, HandedBack discarded" in caplog.text)
+        until(lambda: "lease lost, its outcome is discarded" in caplog.text)
 
     assert [error.job for error in learned] == [handle.id]
     assert ended(db) == []

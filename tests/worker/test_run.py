@@ -308,25 +308,48 @@ def test_an_alias_takes_jobs_of_the_old_name(app: Rowlock, db: Db) -> None:
     assert ended(db) == [("old.name", "succeeded", None, 0)]
 
 
-def test_a_success_is_logged_quietly_and_a_failure_loudly(
+def test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job(
     app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @app.task(name="good")
+    @app.task(name="quiet")
     async def good() -> None: ...
 
-    @app.task(name="bad", retry=Retry.none())
-    async def bad() -> None:
-        raise ValueError("secret")
+    @app.task(name="bad", retry=Retry(attempts=2, base=timedelta(milliseconds=1)))
+    async def bad(card: str) -> None:
+        raise ValueError(f"no such user {len(card)}\nsecond line")
 
     good.enqueue()
-    bad.enqueue()
-    with caplog.at_level(logging.DEBUG, logger="rowlock.worker"):
+    job = bad.enqueue("4711-0815")
+    with caplog.at_level(logging.INFO, logger="rowlock.worker"):
         work_off(app, db)
 
-    levels = {record.getMessage().split()[0]: record.levelno for record in caplog.records}
-    assert levels["good"] == logging.DEBUG
-    assert levels["bad"] == logging.ERROR
-    assert "secret" not in caplog.text
+    assert "quiet" not in caplog.text
+    assert "0815" not in caplog.text  # arguments are nobody's business
+    retried, failed = [record for record in caplog.records if record.getMessage().startswith("bad")]
+    assert (retried.levelno, failed.levelno) == (logging.WARNING, logging.ERROR)
+    assert "failed in attempt 1 of 2 and is tried again in " in retried.getMessage()
+    assert failed.getMessage() == f"bad {job.id} failed for good in attempt 2 of 2: ValueError: no such user 9"
+    for number, record in enumerate((retried, failed), 1):
+        fields = vars(record)
+        assert (fields["job_id"], fields["task"], fields["queue"]) == (str(job.id), "bad", "default")
+        assert (fields["attempt"], fields["error_type"]) == (number, "ValueError")
+    assert (retried.exc_info, retried.exc_text) == (None, None)
+    assert failed.exc_info is not None
+    assert isinstance(failed.exc_info[1], ValueError)
+    assert "second line" in caplog.text
+    assert 'raise ValueError(f"no such user' in caplog.text
+
+
+def test_jobs_of_a_task_without_code_are_a_line_and_then_a_count(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    one(db, "select count(rowlock.enqueue('nobodys')) from generate_series(1, 50)")
+
+    work_off(app, db)
+
+    said = [message for message in caplog.messages if "for code: unknown task 'nobodys'" in message]
+    assert len(said) == 2
+    assert said[1].startswith("49 more jobs of nobodys wait for code")
 
 
 def test_history_false_leaves_no_trace_of_success_but_keeps_failures(app: Rowlock, db: Db) -> None:

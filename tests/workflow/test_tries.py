@@ -37,6 +37,25 @@ class Flaky:
 # By its policy
 
 
+def test_each_failed_try_is_logged_with_its_error_and_the_last_one_with_its_traceback(
+    app: Rowlock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.workflow(name="w")
+    async def w(ctx: Context) -> int:
+        return await ctx.using(retry=Retry(attempts=2, base=MOMENT)).step(Flaky(2).call)
+
+    job = w.enqueue()
+    with caplog.at_level("INFO", "rowlock.workflow"), travel(app, HOUR):
+        drain(app)
+
+    first, last = caplog.records
+    assert first.getMessage().startswith(f"w {job.id}: step call failed in try 1 of 2 and is tried again in ")
+    assert last.getMessage() == f"w {job.id}: step call failed for good in try 2 of 2: ConnectionError: down"
+    assert (first.levelname, last.levelname) == ("WARNING", "ERROR")
+    assert {(vars(record)["job_id"], vars(record)["step"]) for record in caplog.records} == {(str(job.id), "call")}
+    assert caplog.text.count("raise self._error") == 1
+
+
 def test_a_step_is_tried_again_by_its_policy_and_nothing_else_is(app: Rowlock) -> None:
     before, flaky, aflaky = Flaky(0), Flaky(2), Flaky(1)
 

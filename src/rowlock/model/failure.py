@@ -19,6 +19,7 @@ MAX_MESSAGE: Final = 4 * 1024
 MAX_TRACEBACK: Final = 16 * 1024
 _MAX_TYPE: Final = 400
 _MAX_QUOTED: Final = 1024  # of a message or a note inside a traceback
+_MAX_LINE: Final = 300  # characters of a message in a line of the log
 _MAX_ERRORS: Final = 40  # in one traceback, causes and members of groups together
 _MAX_CAUSES: Final = 10
 _MAX_MEMBERS: Final = 10
@@ -37,6 +38,13 @@ class Failure:
     type: str
     message: str
     traceback: str
+
+    @property
+    def first_line(self) -> str:
+        """Type and message as one line of a log says them."""
+        text = self.message.strip().partition("\n")[0].rstrip()
+        text = text if len(text) <= _MAX_LINE else f"{text[: _MAX_LINE - 1]}…"
+        return f"{self.type}: {text}" if text else self.type
 
     def to_json(self) -> str:
         """The JSON object that the database keeps."""
@@ -186,7 +194,7 @@ def _storable(text: str) -> bytes:
     return text.replace("\x00", "\\x00").encode(errors="backslashreplace")
 
 
-def recalled(text: str | None) -> tuple[str, str, str]:
-    """Type, message and traceback of a failure as it was stored; what is missing is empty."""
+def recalled(text: str | None) -> Failure:
+    """A failure as it was stored; what is missing is empty."""
     told = json.loads(text or "{}")
-    return str(told.get("type", "unknown")), str(told.get("message", "")), str(told.get("traceback", ""))
+    return Failure(str(told.get("type", "unknown")), str(told.get("message", "")), str(told.get("traceback", "")))

@@ -41,7 +41,7 @@ class Speaks(Protocol):
 class Attempt:
     """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
 
-    __slots__ = ("asked", "begun", "ending", "fence", "in_thread", "limit", "lost", "over", "row", "task")
+    __slots__ = ("asked", "begun", "ending", "error", "fence", "in_thread", "limit", "lost", "over", "row", "task")
 
     def __init__(self, row: Claimed) -> None:
         self.row = row
@@ -55,6 +55,7 @@ class Attempt:
         self.in_thread = False  # its handler is running in a thread now
         self.limit: asyncio.Timeout | None = None
         self.fence: Fence | None = None
+        self.error: BaseException | None = None  # what its handler raised, until that is logged
         self.ending: Ending | None = None  # since its handler has asked for a transaction
 
     @property

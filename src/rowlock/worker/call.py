@@ -107,7 +107,9 @@ class Caller:
             return called
 
         try:
-            outcome, told = await workflow.attempt(attempt, handler, self._stage, call, seen=self._seen)
+            outcome, told = await workflow.attempt(
+                attempt, handler, self._stage, call, seen=partial(self._saw, attempt)
+            )
         except (asyncio.CancelledError, LeaseLost):
             return HandedBack()  # its worker stops, or has lost it
         except Exception as error:  # a fault of ours: the workflow waits, as it is, for code without it
@@ -132,8 +134,7 @@ class Caller:
             return Succeeded(handler.result.encode(result))
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
             # The handler has done its work, so doing it again is not the cure.
-            if self._seen is not None:
-                self._seen(error)
+            self._saw(attempt, error)
             return Failed(describe(error).to_json(), "result")
 
     def _call(
@@ -209,8 +210,7 @@ class Caller:
     def _failed(self, attempt: Attempt, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
         row = attempt.row
-        if self._seen is not None:
-            self._seen(error)
+        self._saw(attempt, error)
         if (other := _no_failure(attempt, error)) is not None:
             return other
         if attempt.ending is not None and error is attempt.ending.misfit:
@@ -225,6 +225,11 @@ class Caller:
         if not wanted:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
+
+    def _saw(self, attempt: Attempt, error: BaseException) -> None:
+        attempt.error = error
+        if self._seen is not None:
+            self._seen(error)
 
 
 def _unrun(row: Claimed) -> Outcome | None:

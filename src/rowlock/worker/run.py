@@ -14,15 +14,10 @@ from datetime import timedelta
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import (
-    Blocked,
     Cancelled,
     Committed,
-    Failed,
     HandedBack,
     Outcome,
-    Parked,
-    Restarted,
-    Retried,
     Snoozed,
     Succeeded,
     Unsettled,
@@ -33,8 +28,10 @@ from rowlock.worker.attempt import Attempt, Say, Speaks
 from rowlock.worker.call import Caller, Memory, Returned
 from rowlock.worker.count import Counts
 from rowlock.worker.prefetch import Prefetch
+from rowlock.worker.report import Report
 from rowlock.worker.threads import Threads
 from rowlock.worker.transaction import Endings
+from rowlock.workflow.report import about
 
 log = logging.getLogger("rowlock.worker")
 
@@ -85,6 +82,7 @@ class Runner:
         )
         self._finished = finished
         self._counts = counts
+        self._report = Report()
         self._worn = worn
         self._worn_at = min(_MOST_STUCK, threads)
         self._prefetch = Prefetch(slots)
@@ -181,7 +179,8 @@ class Runner:
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
             if not attempt.asked:
                 attempt.asked = True
-                log.info("%s %s: somebody has asked to cancel it", attempt.row.task, attempt.row.id)
+                row = attempt.row
+                log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=about(row))
                 if not attempt.in_thread:
                     self._stop(attempt, _unbegun(attempt.row))
 
@@ -189,7 +188,7 @@ class Runner:
         """The database does not hold these for us any more: their attempts are told, stopped, and count for nothing."""
         wanted = set(tokens)
         for row in self._pick_waiting(wanted):
-            self._discard(row, HandedBack())
+            self._discard(row)
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
             if not attempt.committed:
                 attempt.lost = "its worker has lost its lease on the job"
@@ -216,8 +215,8 @@ class Runner:
         if not attempt.begun:
             self._end(attempt, outcome)
 
-    def _discard(self, row: Claimed, outcome: Outcome) -> None:
-        log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
+    def _discard(self, row: Claimed) -> None:
+        log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
         self._held.pop(row.token, None)
 
     # Stopping
@@ -251,6 +250,7 @@ class Runner:
     def close(self) -> None:
         """Let the threads go; one that is stuck in a handler does not hold us."""
         self._threads.close()
+        self._report.close()
 
     # Running
 
@@ -278,7 +278,8 @@ class Runner:
             outcome = Failed(describe(error).to_json(), "refused")
         if attempt.over:
             self._strays -= 1
-            log.info("%s %s has ended at last, after it was left behind", attempt.row.task, attempt.row.id)
+            row = attempt.row
+            log.info("%s %s has ended at last, after it was left behind", row.task, row.id, extra=about(row))
         else:
             self._end(attempt, outcome)
 
@@ -291,16 +292,17 @@ class Runner:
         self._prefetch.ran(took)
         if isinstance(outcome, Committed):
             self._counts.ended(row, Succeeded(outcome.result), took, ended)
-            self._report(row, Succeeded(outcome.result), took)
+            self._report(row, Succeeded(outcome.result), took, None)
             self.settled([row])
         elif attempt.lost is None:
             if attempt.asked and row.version is None:  # a workflow is undone first
                 outcome = Cancelled("asked")
             self._counts.ended(row, outcome, took, ended)
-            self._report(row, outcome, took)
+            self._report(row, outcome, took, attempt.error)
             self._finished(row, outcome)
         else:
-            self._discard(row, outcome)
+            self._discard(row)
+        attempt.error = None  # whose frames know the attempt
         if attempt.in_thread:
             self._report_stuck(attempt, "thread")
         if not self._running:
@@ -317,7 +319,13 @@ class Runner:
         while len(self._suspects) > 1:  # in hand, it would die with the first one
             self._finished(self._suspects.pop(), HandedBack())
         [row] = self._suspects
-        log.warning("%s %s: %d workers died while they ran it; it runs alone", row.task, row.id, row.crashes)
+        log.warning(
+            "%s %s: %d workers died while they ran it; it runs alone",
+            row.task,
+            row.id,
+            row.crashes,
+            extra=about(row),
+        )
         asyncio.get_running_loop().call_later(_ALONE_WITHIN.total_seconds(), self._put_off, row)
 
     def _start_alone(self) -> None:
@@ -329,7 +337,7 @@ class Runner:
         """What runs here does not end."""
         if row in self._suspects:
             self._suspects.remove(row)
-            log.warning("%s %s: there is always something running here; put off", row.task, row.id)
+            log.warning("%s %s: there is always something running here; put off", row.task, row.id, extra=about(row))
             self._finished(row, Snoozed(_ALONE_WITHIN))
             self._go_on()
 
@@ -357,29 +365,10 @@ class Runner:
             row.id,
             kind,
             self.stuck,
+            extra=about(row),
         )
         if self.stuck >= self._worn_at and not self._draining:
             self._worn()
-
-    def _report(self, row: Claimed, outcome: Unsettled, took: float) -> None:
-        match outcome:
-            case Succeeded():
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s %s succeeded in %.3f s", row.task, row.id, took)
-            case Failed(reason=reason):
-                log.error("%s %s failed for good (%s) in attempt %d", row.task, row.id, reason, row.failures + 1)
-            case Retried(delay=delay):
-                attempt = row.failures + 1
-                log.warning(
-                    "%s %s failed in attempt %d of %d; again in %s", row.task, row.id, attempt, row.attempts, delay
-                )
-            case Blocked("code", reason):
-                log.warning("%s %s waits for code: %s", row.task, row.id, reason)
-            case Parked():
-                if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s %s parks: %s", row.task, row.id, outcome)
-            case Snoozed() | HandedBack() | Cancelled() | Blocked() | Restarted():
-                log.info("%s %s: %s", row.task, row.id, outcome)
 
 
 def _unbegun(row: Claimed) -> Unsettled:

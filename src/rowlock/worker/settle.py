@@ -19,6 +19,7 @@ from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.progress import ProgressBoard
 from rowlock.worker.record import Recorder
+from rowlock.workflow.report import about
 
 log = logging.getLogger("rowlock.worker")
 
@@ -168,10 +169,11 @@ class Settler:
             return
         row, outcome = batch[0]
         if isinstance(outcome, Failed):
-            log.error("%s %s cannot be settled (%s); its lease will run out", row.task, row.id, error)
+            fault = "%s %s cannot be settled (%s); its lease will run out"
+            log.error(fault, row.task, row.id, error, extra=about(row))
             self._done([row])
         else:
-            log.error("%s %s: PostgreSQL refuses its outcome (%s)", row.task, row.id, error)
+            log.error("%s %s: PostgreSQL refuses its outcome (%s)", row.task, row.id, error, extra=about(row))
             self._finished.append((row, Failed(describe(error).to_json(), "refused")))
             self._some.set()
 
@@ -182,7 +184,7 @@ class Settler:
         later: list[Finished] = []
         for row, outcome in missing:
             if row.token not in still_ours:
-                log.warning("%s %s: lease lost, %s discarded", row.task, row.id, type(outcome).__name__)
+                log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
             elif still_ours[row.token] and isinstance(outcome, Returned) and row.version is None:
                 later.append((row, Cancelled("asked")))  # it may not come back
             else:

@@ -19,6 +19,7 @@ from rowlock.model.step import Record, Step, StepKind
 from rowlock.store import jobs
 from rowlock.store import steps as store
 from rowlock.store.query import Conversation
+from rowlock.workflow import report
 from rowlock.workflow.branch import Place
 from rowlock.workflow.functions import Known
 from rowlock.workflow.inside import inside
@@ -65,6 +66,8 @@ async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  a
         except (Snooze, RetryAfter, Exception, SystemExit, KeyboardInterrupt) as error:
             record = _verdict(work, error, failures, time.perf_counter() - began)
             await play.write([record])
+            if record.error is not None:
+                report.step_failed(play.held.row, record, of=work.retry.attempts, error=_shown(error))
             # The error of a transaction may be that of a commit whose answer was lost. If that step is done after all,
             # this has changed nothing, and the next attempt is told.
             if record.state == "failed" and work.kind != "transaction":
@@ -83,8 +86,7 @@ def _verdict(work: Work, error: BaseException, failures: int, took: float) -> Re
     if isinstance(error, Snooze):
         return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
     wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
-    shown = error.fault if isinstance(error, _Misfit) else error
-    told = describe(shown).to_json()
+    told = describe(_shown(error)).to_json()
     failures += 1
     if failures >= work.retry.attempts or not wanted:
         return Record(key, position, work.kind, "failed", work.given, error=told, attempts=failures, ago=took)
@@ -100,8 +102,14 @@ def _done(work: Work, text: str | None, failures: int, took: float) -> Record:
 
 
 def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
-    kind, message, trace = recalled(error)
-    return StepFailed(key, error_type=kind, message=message, remote_traceback=trace, attempts=attempts)
+    failure = recalled(error)
+    return StepFailed(
+        key,
+        error_type=failure.type,
+        message=failure.message,
+        remote_traceback=failure.traceback,
+        attempts=attempts,
+    )
 
 
 class _Misfit(Exception):
@@ -109,6 +117,11 @@ class _Misfit(Exception):
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault
+
+
+def _shown(error: BaseException) -> BaseException:
+    """The error as its function, or its result, has raised it."""
+    return error.fault if isinstance(error, _Misfit) else error
 
 
 def _encoded(work: Work, value: object) -> str | None:

@@ -1,0 +1,144 @@
+"""Report: what the log says about attempts and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from rowlock.model.failure import recalled
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Failed,
+    HandedBack,
+    Parked,
+    Restarted,
+    Retried,
+    Snoozed,
+    Succeeded,
+    Unsettled,
+)
+from rowlock.model.row import Claimed
+from rowlock.model.words import count, span
+from rowlock.workflow.report import about, write
+
+log = logging.getLogger("rowlock.worker")
+
+# Jobs that wait for code for the same reason are a line at first, and then a count each minute.
+_EVERY: Final = 60.0
+# Names and arguments can be made up, and there is no end to them: of more reasons at once, only the jobs are counted.
+_MOST_REASONS: Final = 100
+_ANY: Final = ("other tasks", "unknown tasks, or arguments that do not fit")
+
+_WHY: Final = {
+    "refused": "its retry policy does not retry this error",
+    "result": "its result cannot be stored",
+    "poison": "too many workers died while they ran it",
+}
+
+
+class Report:
+    """Writes a line for each attempt that ended in something to know of."""
+
+    def __init__(self) -> None:
+        self._more: dict[tuple[str, str], int] = {}  # task and reason → jobs that wait for code since the last line
+
+    def __call__(self, row: Claimed, outcome: Unsettled, took: float, error: BaseException | None) -> None:
+        """Log what became of an attempt; `error` is what it raised, if this process has seen it."""
+        match outcome:
+            case Succeeded():
+                if log.isEnabledFor(logging.DEBUG):
+                    fields = about(row) | {"outcome": "succeeded", "seconds": took}
+                    log.debug("%s %s succeeded in %.3f s", row.task, row.id, took, extra=fields)
+            case Failed():
+                self._failed(row, outcome, took, error)
+            case Retried():
+                self._retried(row, outcome, took, error)
+            case Blocked("code", reason):
+                self._waits(row, reason)
+            case Parked():
+                if log.isEnabledFor(logging.DEBUG):
+                    log.debug("%s %s %s", row.task, row.id, _words(outcome), extra=about(row))
+            case _:
+                log.info("%s %s %s", row.task, row.id, _words(outcome), extra=about(row))
+
+    def close(self) -> None:
+        """Say what has been counted and not been said yet."""
+        for task, reason in list(self._more):
+            self._say_more(task, reason, again=False)
+
+    def _failed(self, row: Claimed, outcome: Failed, took: float, error: BaseException | None) -> None:
+        if log.isEnabledFor(logging.ERROR):
+            told = recalled(outcome.failure)
+            why = _WHY.get(outcome.reason, "" if outcome.reason in ("exhausted", "raised") else outcome.reason)
+            write(
+                log,
+                logging.ERROR,
+                (
+                    f"%s %s failed for good in attempt %d of %d{' (%s)' if why else '%s'}: %s",
+                    *(row.task, row.id, row.failures + 1, row.attempts, why, told.first_line),
+                ),
+                about(row) | {"outcome": "failed", "seconds": took, "reason": outcome.reason},
+                told,
+                error=error,
+            )
+
+    def _retried(self, row: Claimed, outcome: Retried, took: float, error: BaseException | None) -> None:
+        if log.isEnabledFor(logging.WARNING):
+            told = recalled(outcome.failure)
+            write(
+                log,
+                logging.WARNING,
+                (
+                    "%s %s failed in attempt %d of %d and is tried again in %s: %s",
+                    *(row.task, row.id, row.failures + 1, row.attempts, span(outcome.delay), told.first_line),
+                ),
+                about(row) | {"outcome": "retried", "seconds": took, "delay": outcome.delay.total_seconds()},
+                told,
+                error=error,
+                # The last failure has it always. Of those before it, the jobs have it, and whoever debugs.
+                with_traceback=log.isEnabledFor(logging.DEBUG),
+            )
+
+    def _waits(self, row: Claimed, reason: str) -> None:
+        """There may be a hundred thousand of these, from one deploy that is late."""
+        if (row.task, reason) in self._more:
+            self._more[row.task, reason] += 1
+        elif len(self._more) < _MOST_REASONS:
+            self._count(row.task, reason)
+            log.warning("%s %s waits for code: %s", row.task, row.id, reason, extra=about(row))
+        else:
+            if _ANY not in self._more:
+                self._count(*_ANY)
+            self._more[_ANY] += 1
+
+    def _count(self, task: str, reason: str) -> None:
+        self._more[task, reason] = 0
+        asyncio.get_running_loop().call_later(_EVERY, self._say_more, task, reason)
+
+    def _say_more(self, task: str, reason: str, *, again: bool = True) -> None:
+        if more := self._more.pop((task, reason), 0):
+            jobs = count(more, "more job")
+            log.warning("%s of %s wait%s for code: %s", jobs, task, "s" if more == 1 else "", reason)
+            if again:
+                self._count(task, reason)
+
+
+def _words(outcome: Unsettled) -> str:
+    match outcome:
+        case Cancelled(reason):
+            said = "is cancelled: somebody asked for it" if reason == "asked" else f"is cancelled: {reason}"
+        case Snoozed(delay):
+            said = f"snoozes for {span(delay)}"
+        case HandedBack():
+            said = "is handed back, at no cost"
+        case Restarted():
+            said = "begins again with a fresh history"
+        case Parked(waits_for=waits_for):
+            said = f"is parked until {waits_for or 'its time'} comes"
+        case Blocked(reason=reason):
+            said = f"waits: {reason}"
+        case _:
+            raise AssertionError(f"{type(outcome).__name__} has a line of its own")
+    return said
