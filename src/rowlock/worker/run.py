@@ -16,6 +16,7 @@ from rowlock.model.handler import Handler
 from rowlock.model.outcome import (
     Cancelled,
     Committed,
+    Failed,
     HandedBack,
     Outcome,
     Snoozed,
