@@ -23,6 +23,30 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "D1",
+        "a page of jobs reads and redacts the arguments of all of them, which it does not show",
+        "tests/dashboard/test_large.py::test_a_list_neither_reads_arguments_nor_more_than_the_beginning_of_the_last_error",
+        [Change("dashboard/pages/jobs.py", ", looks=scan.BRIEF", "")],
+    ),
+    Mutant(
+        "D2",
+        "a page redacts and shows the whole of a megabyte of arguments",
+        "tests/dashboard/test_large.py::test_the_page_of_a_job_shows_the_beginning_and_the_api_all_of_it",
+        [Change("dashboard/answer.py", "it, Room()))\n\n            if not", "it, None))\n\n            if not")],
+    ),
+    Mutant(
+        "D3",
+        "pages are drawn on the event loop of the app that they are mounted in",
+        "tests/dashboard/test_large.py::test_pages_are_drawn_beside_the_event_loop",
+        [
+            Change(
+                "dashboard/threads.py",
+                "await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))",
+                "work(*args, **kwargs)",
+            )
+        ],
+    ),
+    Mutant(
         "M2",
         "how many rows a settle has changed is not looked at",
         "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",

@@ -21,12 +21,14 @@ from rowlock.dashboard.address import path_of, root_of
 from rowlock.dashboard.conceal import conceal
 from rowlock.dashboard.cookie import CSRF, set_cookie
 from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.excerpt import Room
 from rowlock.dashboard.feed import Feed
 from rowlock.dashboard.guard import has_token, is_program
 from rowlock.dashboard.lately import Lately
 from rowlock.dashboard.orders import Orders
 from rowlock.dashboard.page import Elsewhere, Page, read_asked
 from rowlock.dashboard.render import address, main_part, whole
+from rowlock.dashboard.threads import Threads
 from rowlock.dashboard.visitor import Role, Visitor
 from rowlock.db.trouble import passes
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
@@ -73,12 +75,19 @@ class Answers:
         self.feed = Feed()
         self._lately = Lately()
         self.orders = Orders()
+        self._threads = Threads()
         self._app, self._look = app, look
         self._templates = templates
         self._read_only = read_only
         self._arguments: Role = arguments
         self._extra = extra
         self._can_log_out = can_log_out
+
+    async def aclose(self) -> None:
+        """End what goes on behind pages."""
+        self.feed.end()
+        await self.orders.aclose()
+        self._threads.close()
 
     # Pages
 
@@ -88,14 +97,21 @@ class Answers:
         async def answer(request: Request) -> Response:
             desk = self._desk(request)
             asked = read_asked(page.asked, request.query_params, request.path_params)
+
+            def drawn(it: object) -> Response:
+                return self.html(request, page.name, self._shown(desk, page, asked, it, Room()))
+
             if not _watches(request):
-                return self.html(request, page.name, await self._shown(desk, page, asked))
+                return await self._threads.run(drawn, await self._seen(desk, page, asked))
             if self.feed.is_full:
                 raise HTTPException(503, "too many pages are being watched; close some")
 
-            async def look() -> str:
-                shown = await self._shown(desk, page, asked)
+            def main(it: object) -> str:
+                shown = self._shown(desk, page, asked, it, Room())
                 return main_part(self._templates, page.name, self._context(request, shown))
+
+            async def look() -> str:
+                return await self._threads.run(main, await self._seen(desk, page, asked))
 
             return self.feed.stream(look, page.every, still=request.scope["rowlock.still"], told=_in_words)
 
@@ -106,14 +122,21 @@ class Answers:
 
         async def answer(request: Request) -> Response:
             asked = read_asked(page.asked, request.query_params, request.path_params)
-            shown = await self._shown(self._desk(request), page, asked)
-            return JSONResponse(plain(shown["it"]))
+            desk = self._desk(request)
+
+            def written(it: object) -> Response:
+                return JSONResponse(plain(self._shown(desk, page, asked, it, None)["it"]))
+
+            return await self._threads.run(written, await self._seen(desk, page, asked))
 
         return answer
 
-    async def _shown(self, desk: Desk, page: Page[Any], asked: Any) -> dict[str, Any]:  # noqa: ANN401  as the page says
+    async def _seen(self, desk: Desk, page: Page[Any], asked: Any) -> object:  # noqa: ANN401  as the page says
         self._refuse_prying(desk.visitor, asked)
-        it = conceal(await page.look(desk, asked), show_arguments=self._may_read(desk.visitor))
+        return await page.look(desk, asked)
+
+    def _shown(self, desk: Desk, page: Page[Any], asked: Any, it: object, room: Room | None) -> dict[str, Any]:  # noqa: ANN401
+        it = conceal(it, show_arguments=self._may_read(desk.visitor), room=room)
         return {"it": it, "asked": asked, "page": page.name}
 
     def _may_read(self, visitor: Visitor | None) -> bool:

@@ -93,8 +93,7 @@ class Dashboard:
 
     async def aclose(self) -> None:
         """Close the connections that the dashboard has opened; the app's own stay."""
-        self.end_streams()
-        await self.answers.orders.aclose()
+        await self.answers.aclose()
         await self.look.aclose()
 
     @asynccontextmanager

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import JsonValue
 
+from rowlock.dashboard.excerpt import Room
 from rowlock.explain.phrases import error_of
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError
@@ -37,6 +38,8 @@ _NAMES: Final = frozenset(
 )
 # What may hold anything and is made by us: without the names above it is everybody's to see.
 _OURS: Final = frozenset(("details", "facts"))
+# What may be long, and is shown as it is: the rest, such as forms, is short, and templates take it apart.
+_LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
@@ -46,49 +49,58 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def conceal(shown: T, *, show_arguments: bool) -> T:
-    """The same values, made again where something must not be seen."""
-    return cast("T", _concealed(shown, whole=show_arguments))
+def conceal(shown: T, *, show_arguments: bool, room: Room | None = None) -> T:
+    """The same values, made again where something must not be seen; with `room`, what is too long is an Excerpt."""
+    return cast("T", _Concealing(show_arguments, room).value(shown))
 
 
-def _concealed(value: Any, *, whole: bool) -> Any:  # noqa: ANN401  whatever a page shows
-    match value:
-        case str():
-            return value if isinstance(value, Verbatim) else redact_text(value)
-        case Mapping():
-            return {key: _concealed(one, whole=whole) for key, one in value.items()}
-        case list() | tuple() | set() | frozenset():
-            made = [_concealed(one, whole=whole) for one in value]
-            return value._make(made) if hasattr(value, "_make") else type(value)(made)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return _record(_in_outline(value) if isinstance(value, Explanation) and not whole else value, whole=whole)
-        case _:
+class _Concealing:
+    """One pass: `whole` is whether users' data may be seen, `room` how much of it there is room for."""
+
+    def __init__(self, whole: bool, room: Room | None) -> None:  # noqa: FBT001  as conceal says it
+        self._whole, self._room = whole, room
+
+    def value(self, value: Any) -> Any:  # noqa: ANN401  whatever a page shows
+        match value:
+            case str():
+                return value if isinstance(value, Verbatim) else redact_text(value)
+            case Mapping():
+                return {key: self.value(one) for key, one in value.items()}
+            case list() | tuple() | set() | frozenset():
+                made = [self.value(one) for one in value]
+                return value._make(made) if hasattr(value, "_make") else type(value)(made)
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                return self._record(_in_outline(value) if isinstance(value, Explanation) and not self._whole else value)
+            case _:
+                return value
+
+    def _record(self, value: Any) -> Any:  # noqa: ANN401  a dataclass of any kind
+        kind = type(value)
+        changed: dict[str, Any] = {}
+        for field in fields(value):
+            before = getattr(value, field.name)
+            after = self._field(before, field.name, kind)
+            if after is not before and after != before:
+                changed[field.name] = after
+        return replace(value, **changed) if changed else value
+
+    def _field(self, value: Any, name: str, kind: Any) -> Any:  # noqa: ANN401  whatever a page shows
+        is_open = name in _open_fields(kind)
+        if _is_made_of_records(value):
+            return self.value(value)
+        if name in _NAMES and not is_open:
             return value
+        if is_open:
+            return self._open(dict(value) if isinstance(value, Mapping) else value, name)
+        if not self._whole and name in _USERS and isinstance(value, str | tuple | list | dict):
+            return type(value)()
+        return self.value(value)
 
-
-def _record(value: Any, *, whole: bool) -> Any:  # noqa: ANN401  a dataclass of any kind
-    kind = type(value)
-    changed: dict[str, Any] = {}
-    for field in fields(value):
-        before = getattr(value, field.name)
-        after = _field(before, field.name, kind, whole=whole)
-        if after is not before and after != before:
-            changed[field.name] = after
-    return replace(value, **changed) if changed else value
-
-
-def _field(value: Any, name: str, kind: Any, *, whole: bool) -> Any:  # noqa: ANN401  whatever a page shows
-    is_open = name in _open_fields(kind)
-    if _is_made_of_records(value):
-        return _concealed(value, whole=whole)
-    if name in _NAMES and not is_open:
-        return value
-    if is_open:
-        plain = dict(value) if isinstance(value, Mapping) else value
-        return redact(plain) if whole else redact(_without(plain)) if name in _OURS else None
-    if not whole and name in _USERS and isinstance(value, str | tuple | list | dict):
-        return type(value)()
-    return _concealed(value, whole=whole)
+    def _open(self, value: Any, name: str) -> Any:  # noqa: ANN401  any JSON value
+        """What may hold anything."""
+        if not self._whole:
+            return redact(_without(value)) if name in _OURS else None
+        return redact(value) if self._room is None or name not in _LONG else self._room.fit(value)
 
 
 def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value

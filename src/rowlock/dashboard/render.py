@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from rowlock.dashboard.excerpt import Excerpt
 from rowlock.model import words
 from rowlock.model.span import typed_span
 
@@ -44,6 +45,7 @@ def templates(*packages: str) -> Environment:
         "shell": shlex.quote,
         "typed": typed_span,
     }
+    environment.tests["excerpt"] = lambda value: isinstance(value, Excerpt)
     environment.globals |= {"count": words.count, "version": VERSION, "timedelta": timedelta}
     return environment
 
@@ -61,6 +63,8 @@ def main_part(environment: Environment, name: str, shown: Mapping[str, Any]) -> 
 
 def pretty(value: object) -> str:
     """A JSON value over several lines."""
+    if isinstance(value, Excerpt):
+        return value
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 

@@ -19,10 +19,12 @@ from rowlock.store.scan import WINDOW, Enough, Looks, Seen, moment, never, seen_
 _NO_RIGHT: Final = "42501"
 
 
-def page(asked: Filter, *, limit: int, before: UUID | None, enough: Enough = never) -> Conversation[Page]:
-    """A page of records."""
+def page(
+    asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None = None, enough: Enough = never
+) -> Conversation[Page]:
+    """A page of records, by `looks` if this role may."""
     try:
-        return (yield from scan.page(asked, limit=limit, before=before, enough=enough))
+        return (yield from scan.page(asked, limit=limit, before=before, looks=looks, enough=enough))
     except Exception as error:
         if not is_refusal(error) or asked.args is not None or asked.error is not None:
             raise

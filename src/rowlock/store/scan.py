@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from rowlock.model.answer import Page, Preview
@@ -113,10 +114,10 @@ def page(
     return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else newest.edge, newest.looked)
 
 
-def preview(asked: Filter, verb: Verb, *, enough: Enough = never) -> Conversation[Preview]:
+def preview(asked: Filter, verb: Verb, *, looks: Looks | None = None, enough: Enough = never) -> Conversation[Preview]:
     """What a verb would do."""
     states = verb.states(asked)
-    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES, enough=enough)
+    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES, looks=looks, enough=enough)
     samples = [record for record in newest.records if not (verb.spares and record.begun)]
     found: list[Found] = []
     before: UUID | None = None
@@ -246,6 +247,7 @@ def live(
     limit: int,
     whole: bool,
     window: int = WINDOW,
+    brief: bool = False,
 ) -> Query[Seen]:
     """Look at live jobs, as far as a window goes."""
     return Query(
@@ -266,6 +268,7 @@ def live(
             "window": str(window),
             "limit": str(limit),
             "whole": str(whole),
+            "brief": str(brief),
         },
         seen_whole if whole else _seen,
     )
@@ -281,6 +284,7 @@ def ended(
     limit: int,
     whole: bool,
     window: int = WINDOW,
+    brief: bool = False,
 ) -> Query[Seen]:
     """Look at ended jobs, as far as a window goes and no further than `down_to`."""
     return Query(
@@ -301,11 +305,16 @@ def ended(
             "window": str(window),
             "limit": str(limit),
             "whole": str(whole),
+            "brief": str(brief),
             "down_to": down_to,
             "trouble": str("succeeded" not in states),
         },
         seen_whole if whole else _seen,
     )
+
+
+BRIEF: Final[Looks] = (partial(live, brief=True), partial(ended, brief=True))
+"""Looks for lists: without arguments, results and all errors but the beginning of the last one."""
 
 
 def moment(at: datetime | None) -> str | None:

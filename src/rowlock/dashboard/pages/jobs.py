@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -16,11 +17,14 @@ from rowlock.dashboard.page import Elsewhere, Page
 from rowlock.dashboard.render import address
 from rowlock.dashboard.search import read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
+from rowlock.model.answer import Page as Found
+from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
 from rowlock.model.verb import VERBS, VerbName
-from rowlock.store import schema
-from rowlock.store.query import alone
+from rowlock.operate import enough_after
+from rowlock.store import outline, scan, schema
+from rowlock.store.query import Conversation, alone
 
 
 class JobsAsked(Wanted):
@@ -33,8 +37,9 @@ class JobsAsked(Wanted):
 
 @dataclass(frozen=True, slots=True)
 class JobsShown:
-    """Jobs that match; `next` is the `before` of the next page, None after the last.
+    """Jobs that match, without arguments and results, each with its last error.
 
+    `next` is the `before` of the next page, None after the last.
     `verbs` are what can be done with such jobs. With `cut_short` it has looked at `looked` jobs, back to `back_to`, and
     has not come to an end: there may be more.
     """
@@ -61,7 +66,7 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
             f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
         )
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
-    found = await desk.look.jobs.alist(asked.filter(at), limit=asked.limit, before=asked.before, within=LONGEST_SCAN)
+    found = await desk.look.database.aconverse(partial(_found, asked, asked.filter(at)), atomic=False)
     cut_short = found.next is not None and len(found.records) < asked.limit
     return JobsShown(
         at=at,
@@ -75,6 +80,12 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         suggestions=suggestions(known),
         tasks=tuple(desk.look.tasks.names()) or known.tasks,
         queues=known.queues,
+    )
+
+
+def _found(asked: JobsAsked, wanted: Filter, _resend: bool) -> Conversation[Found]:  # noqa: FBT001  as converse calls it
+    return outline.page(
+        wanted, limit=asked.limit, before=asked.before, looks=scan.BRIEF, enough=enough_after(LONGEST_SCAN)
     )
 
 

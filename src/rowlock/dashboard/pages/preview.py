@@ -15,8 +15,9 @@ from rowlock.dashboard.names import known_names
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.wanted import Wanted
 from rowlock.model.answer import Preview
-from rowlock.model.verb import VerbName
-from rowlock.store import schema
+from rowlock.model.verb import VERBS, VerbName
+from rowlock.operate import enough_after
+from rowlock.store import scan, schema
 from rowlock.store.query import alone
 
 _WITHIN: Final = timedelta(seconds=1)
@@ -47,7 +48,10 @@ async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
     """Count them, as far as a second goes."""
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
     wanted = order_filter(asked, asked.verb, at)
-    preview = await desk.look.jobs.apreview(asked.verb, wanted, within=_WITHIN)
+    verb, enough = VERBS[asked.verb], enough_after(_WITHIN)
+    preview = await desk.look.database.aconverse(
+        lambda _resend: scan.preview(wanted, verb, looks=scan.BRIEF, enough=enough), atomic=False
+    )
     return PreviewShown(at=at, preview=preview, queues=(await known_names(desk.look)).queues)
 
 

@@ -63,11 +63,25 @@ select
     found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
     found.attempts, found.run_at, found.created_at, found.started_at, found.ended_at, null::timestamptz as expires_at,
     null::timestamptz as cancel_at, found.worker, found.key, found.tags, null as waits_for, found.reason,
-    case when :whole::boolean then found.args::text end as args,
+    case when :whole::boolean and not :brief::boolean then found.args::text end as args,
     null::text as result,
-    case when :whole::boolean then array_to_json(found.errors)::text end as errors,
+    case
+        when :brief::boolean then (
+            select
+                json_build_array(
+                    json_build_object(
+                        'type', last.error -> 'type', 'message', left(last.error ->> 'message', 400),
+                        'attempt', last.error -> 'attempt', 'worker', last.error -> 'worker',
+                        'started_at', last.error -> 'started_at', 'ended_at', last.error -> 'ended_at'
+                    )
+                )::text
+            from (select found.errors[cardinality(found.errors)] as error) as last
+            where last.error is not null
+        )
+        when :whole::boolean then array_to_json(found.errors)::text
+    end as errors,
     found.progress::text, found.version, found.parent,
-    case when :whole::boolean then found.workflow_state::text end as workflow_state
+    case when :whole::boolean and not :brief::boolean then found.workflow_state::text end as workflow_state
 from (
     select
         (select count(*) from seen) as looked,

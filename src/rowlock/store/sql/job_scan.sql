@@ -1,7 +1,8 @@
 -- Look at the next :window live jobs below :before, newest first: answers those that match, and how far this look went.
 -- The window is taken before anything is compared, so that the work is bounded whatever the filter: ten million jobs that do
 -- not match are 5,000 short statements. Or, with :ids, it is these. Ids are UUIDv7: their order is that of creation.
--- Where nothing matches there is still one row, for how far it went. What is long is read only if it is wanted (:whole).
+-- Where nothing matches there is still one row, for how far it went. What is long is read only if it is wanted (:whole); with :brief
+-- that is the beginning of the last error: a list shows no arguments, and they may be a megabyte each.
 with seen as materialized (
     (
         select job.*
@@ -48,11 +49,25 @@ select
     found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
     found.attempts, found.run_at, found.created_at, found.started_at, null::timestamptz as ended_at, found.expires_at,
     found.cancel_at, found.worker, found.key, found.tags, found.waits_for, found.reason,
-    case when :whole::boolean then found.args::text end as args,
+    case when :whole::boolean and not :brief::boolean then found.args::text end as args,
     null::text as result,
-    case when :whole::boolean then array_to_json(found.errors)::text end as errors,
+    case
+        when :brief::boolean then (
+            select
+                json_build_array(
+                    json_build_object(
+                        'type', last.error -> 'type', 'message', left(last.error ->> 'message', 400),
+                        'attempt', last.error -> 'attempt', 'worker', last.error -> 'worker',
+                        'started_at', last.error -> 'started_at', 'ended_at', last.error -> 'ended_at'
+                    )
+                )::text
+            from (select found.errors[cardinality(found.errors)] as error) as last
+            where last.error is not null
+        )
+        when :whole::boolean then array_to_json(found.errors)::text
+    end as errors,
     found.progress::text, found.version, found.parent,
-    case when :whole::boolean then found.workflow_state::text end as workflow_state
+    case when :whole::boolean and not :brief::boolean then found.workflow_state::text end as workflow_state
 from (
     select
         (select count(*) from seen) as looked,
