@@ -214,7 +214,7 @@ def test_hostile_text_is_only_ever_a_value(app: Rowlock, db: Db) -> None:
 @pytest.mark.parametrize(
     ("wrong", "advice"),
     [
-        ({"state": "done"}, "is none of waiting, ready"),
+        ({"state": "done"}, "is none of waiting, parked, ready"),
         ({"state": ["ready", "lost"]}, "'lost' is none of"),
         ({"state": []}, "leave it out for any"),
         ({"state": 5}, "must be a str or several"),

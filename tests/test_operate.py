@@ -450,7 +450,7 @@ def test_events_come_in_pages(app: Rowlock, db: Db) -> None:
     [
         ("retry", "ready", "use run_next"),
         ("cancel", "failed", "use delete"),
-        ("delete", "running", "for jobs that are waiting or ready or succeeded"),
+        ("delete", "running", "for jobs that are waiting or parked or ready or succeeded"),
         ("run_next", "failed", "use retry"),
         ("run_next", "waiting", "jobs that are ready"),
     ],

@@ -389,7 +389,7 @@ def viewer(db: Db, url: str, *, grants: str) -> str:
         f"create role {name} login",
         f"grant usage on schema rowlock to {name}",
         f"grant {grants} to {name}",
-        f"grant execute on function rowlock.now() to {name}",
+        f"grant execute on function rowlock.now(), rowlock.shown_state to {name}",
     ):
         db.execute(said.encode())
     return re.sub(r"//[^@/]*@", f"//{name}@", url)

@@ -31,7 +31,7 @@ from rowlock.workflow.check import Onlooker, difference
 
 T = TypeVar("T")
 
-LIVE: Final[tuple[WorkflowStatus, ...]] = ("waiting", "ready", "running")
+LIVE: Final[tuple[WorkflowStatus, ...]] = ("waiting", "parked", "ready", "running")
 ENDED: Final[tuple[WorkflowStatus, ...]] = ("succeeded", "failed", "cancelled")
 # So many are read at once, each with all that it remembers.
 _AT_ONCE: Final = 20

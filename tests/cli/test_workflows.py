@@ -39,7 +39,7 @@ def test_workflows_are_listed_with_where_they_stand(rowlock: Type, db: Db, faile
 
     head, first, second = listed.out.splitlines()
     assert head.split() == ["id", "status", "workflow", "step", "note", "key", "created", "queue"]
-    assert first.split()[:6] == [str(waits), "waiting", "shop.checkout@2", "approve", "for", "signal"]
+    assert first.split()[:6] == [str(waits), "parked", "shop.checkout@2", "approve", "for", "signal"]
     assert second.split()[:4] == [str(failed), "failed", "shop.checkout@1", "charge"]
     assert [line.split()[0] for line in some.out.splitlines()[1:]] == [str(failed)]
     assert [record["id"] for record in in_json["workflows"]] == [str(waits)]

@@ -46,7 +46,7 @@ def test_an_empty_page_says_how_a_queue_comes_to_be(client: Browser) -> None:
 def test_a_queue_shows_what_lies_in_it(client: Browser, db: Db) -> None:
     for _ in range(2):
         put(db, queue="mail")
-    put(db, "waiting", queue="mail", waits_for="signal")
+    put(db, "waiting", queue="mail", waits_for="code")
     put(db, "running", queue="mail")
     put(db, queue="mail", run_at=datetime.now(UTC) + timedelta(hours=1))
 
@@ -55,7 +55,7 @@ def test_a_queue_shows_what_lies_in_it(client: Browser, db: Db) -> None:
     assert mail["stats"]["runnable"] == {"value": 2, "more": False}
     assert mail["stats"]["delayed"] == {"value": 1, "more": False}
     assert mail["stats"]["running"] == {"value": 1, "more": False}
-    assert mail["stats"]["waiting"] == {"signal": {"value": 1, "more": False}}
+    assert mail["stats"]["waiting"] == {"code": {"value": 1, "more": False}}
 
 
 def test_a_queue_into_which_nobody_looks_says_so(client: Browser, db: Db, app: Rowlock) -> None:

@@ -62,9 +62,9 @@ def test_each_row_says_where_a_workflow_stands_and_what_it_waits_for(client: Bro
     maps = put_workflow(db, "waiting", waits_for="children")
     for number in range(3):
         put_step(db, maps, f"label#{number}", at=number, took=None, kind="child", child=uuid4())
-    sleeps = put_workflow(db, run_at=soon)
+    sleeps = put_workflow(db, run_at=soon, wakes_at=1)
     put_step(db, sleeps, "sleep", took=None, kind="sleep", until=soon)
-    tries = put_workflow(db, run_at=soon)
+    tries = put_workflow(db, run_at=soon, wakes_at=1)
     put_step(db, tries, "ship", took=None, state="retrying", attempts=2, until=soon)
     blocked = put_workflow(db, "waiting", waits_for="code", wakes_at=None, reason="changed code: other steps")
     races = put_workflow(db, "waiting", run_at=soon)
@@ -73,7 +73,7 @@ def test_each_row_says_where_a_workflow_stands_and_what_it_waits_for(client: Bro
 
     text = (client.get("/workflows")).text
 
-    assert "waiting" in told(text, asks)
+    assert "parked" in told(text, asks)
     assert "v3" in told(text, asks)
     assert "order:7" in told(text, asks)
     assert "approval 1 signal approval , until in 5 h" in told(text, asks)
@@ -110,8 +110,8 @@ def test_filters_are_the_address(client: Browser, db: Db) -> None:
     assert rows(client, "/workflows?queue=slow&version=") == [str(new)]
     assert rows(client, "/workflows?key=k+1") == [str(new)]
     assert rows(client, "/workflows?key=nobody") == []
-    assert rows(client, "/workflows?status=waiting") == [str(other)]
-    assert rows(client, "/workflows?status=waiting&status=succeeded") == [str(gone), str(other)]
+    assert rows(client, "/workflows?status=parked") == [str(other)]
+    assert rows(client, "/workflows?status=parked&status=succeeded") == [str(gone), str(other)]
     assert rows(client, "/workflows?status=ready&workflow=other") == []
 
 
@@ -164,7 +164,7 @@ def test_the_live_ones_are_found_at_once_below_very_many_that_ended(client: Brow
     live = put_workflow(db, "waiting", id="00000000-0000-7000-8000-000000000007")
     many_ended(db, 3_000)
 
-    answer = (client.get("/api/workflows?status=waiting&status=running")).json()
+    answer = (client.get("/api/workflows?status=parked&status=running")).json()
 
     assert [record["id"] for record in answer["records"]] == [str(live)]
     assert answer["looked"] == 1

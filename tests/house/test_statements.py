@@ -300,6 +300,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],
     pulse.counted: [pulse.counted(since=datetime.now(UTC), most=5)],
     gauges.begin: [gauges.begin(DAY)],
+    gauges.parked: [gauges.parked(5)],
     gauges.probe: [gauges.probe(["q", "ü"], limit=5)],
     gauges.ready: [gauges.ready(5)],
     gauges.rescues: [gauges.rescues(5)],

@@ -767,4 +767,16 @@ MUTANTS: tuple[Mutant, ...] = (
             Change("workflow/tries.py", "            if record.error is not None:\n", "            if False:\n"),
         ],
     ),
+    Mutant(
+        "W9",
+        "a parked workflow counts as ready to an operator's verbs",
+        "tests/workflow/test_operating.py::test_a_parked_workflow_is_parked_to_lists_counts_previews_and_verbs_alike",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "(waits_for in ('signal', 'children') or (state = 'ready' and run_at > rowlock.now()))",
+                "waits_for in ('signal', 'children')",
+            ),
+        ],
+    ),
 )

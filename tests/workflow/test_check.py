@@ -45,7 +45,7 @@ def test_code_that_would_block_it_differs_and_nothing_is_written(url: str, db: D
 
     assert [(one.id, one.verdict, one.difference) for one in fits.workflows] == [(job.id, "fits", None)]
     assert fits.all_fit
-    assert (differs.verdict, differs.status, differs.version) == ("differs", "waiting", 1)
+    assert (differs.verdict, differs.status, differs.version) == ("differs", "parked", 1)
     assert difference in (differs.difference or "")
     assert "ctx.patched" in (differs.difference or "")
     assert everything(db) == before
@@ -60,7 +60,7 @@ def test_it_takes_no_right_to_write(url: str, db: Db) -> None:
         f"create role {reader} login",
         f"grant usage on schema rowlock to {reader}",
         f"grant select on all tables in schema rowlock to {reader}",
-        f"grant execute on function rowlock.now(), rowlock.unfolded(uuid, json) to {reader}",
+        f"grant execute on function rowlock.now(), rowlock.shown_state, rowlock.unfolded(uuid, json) to {reader}",
     ):
         db.execute(said.encode())
 
@@ -105,9 +105,9 @@ def test_no_step_wait_or_child_is_begun_and_none_is_called(app: Rowlock, url: st
     assert [(one.status, one.verdict, one.difference) for one in all_of_them.workflows] == [
         ("succeeded", "fits", None),
         ("failed", "fits", None),
-        ("waiting", "fits", None),
-        ("waiting", "fits", None),
-        ("waiting", "fits", None),
+        ("parked", "fits", None),
+        ("parked", "fits", None),
+        ("parked", "fits", None),
     ]
     assert live.workflows == all_of_them.workflows[2:]
     assert everything(db) == before

@@ -41,7 +41,7 @@ def test_workflows_are_listed_newest_first_live_and_ended_and_nothing_else(app: 
     page = app.workflows.list()
 
     assert [record.id for record in page.records] == [third, second, first]
-    assert [record.status for record in page.records] == ["waiting", "succeeded", "ready"]
+    assert [record.status for record in page.records] == ["parked", "succeeded", "ready"]
     assert [record.version for record in page.records] == [1, 2, 1]
     assert page.next is None
 
@@ -66,21 +66,21 @@ def test_a_list_holds_only_what_was_asked_for(app: Rowlock, db: Db) -> None:
     put_workflow(db, version=2)
     put_workflow(db, "failed")
     put_workflow(db, queue="slow")
-    wanted = put_workflow(db, run_at=SOON, key="order-7")
+    wanted = put_workflow(db, run_at=SOON, wakes_at=1, key="order-7")
 
     found = app.workflows.list(
-        workflow="shop.checkout", version=1, status=["waiting", "running"], queue="default", key="order-7"
+        workflow="shop.checkout", version=1, status=["parked", "running"], queue="default", key="order-7"
     )
 
     assert [record.id for record in found.records] == [wanted]
-    assert [record.id for record in app.workflows.list(status="waiting").records] == [wanted]
+    assert [record.id for record in app.workflows.list(status="parked").records] == [wanted]
 
 
 def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
     sleeps, waits, retries, runs = (
-        put_workflow(db, run_at=SOON),
         put_workflow(db, run_at=SOON, wakes_at=1),
-        put_workflow(db, run_at=SOON),
+        put_workflow(db, run_at=SOON, wakes_at=1),
+        put_workflow(db, run_at=SOON, wakes_at=1),
         put_workflow(db, "running"),
     )
     put_step(db, sleeps, "charge", at=1)
@@ -100,9 +100,9 @@ def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
 
     said = {job: (record.status, record.waits_for, record.current_step) for job, record in found.items()}
     assert said == {
-        sleeps: ("waiting", "sleep", "sleep"),
-        waits: ("waiting", "signal", "approve"),
-        retries: ("waiting", "retry", "charge"),
+        sleeps: ("parked", "sleep", "sleep"),
+        waits: ("parked", "signal", "approve"),
+        retries: ("parked", "retry", "charge"),
         runs: ("running", None, "ship"),
         failed: ("failed", None, "charge"),
         cancelling: ("ready", None, None),
@@ -115,7 +115,7 @@ def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"status": "ended"}, "'ended' is none of waiting, ready, running"),
+        ({"status": "ended"}, "'ended' is none of waiting, parked, ready, running"),
         ({"status": 3}, "must be a str or several"),
         ({"version": 0}, "the first is 1"),
         ({"limit": 0}, "out of range"),
@@ -378,7 +378,7 @@ def test_the_views_answer_the_questions_that_people_ask_in_sql(db: Db) -> None:
 
     took = timedelta(seconds=2)
     assert found == [
-        (live, "shop.checkout", 1, "waiting", "1/approve", "signal", {"at": "ship"}, {"order": 7}, None, "Lost: no"),
+        (live, "shop.checkout", 1, "parked", "1/approve", "signal", {"at": "ship"}, {"order": 7}, None, "Lost: no"),
         (ended, "shop.checkout", 2, "succeeded", "charge", None, None, {}, "done", ""),
     ]
     assert steps == [

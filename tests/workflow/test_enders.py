@@ -300,7 +300,7 @@ def test_what_has_begun_or_has_a_parent_cannot_be_deleted_before_it_has_ended(ap
 
 
 def test_a_sleep_cannot_be_hurried_but_what_is_due_or_has_not_begun_can(app: Rowlock, db: Db) -> None:
-    asleep, waits = put_workflow(db, run_at=SOON), put_workflow(db, run_at=SOON, wakes_at=2)
+    asleep, waits = put_workflow(db, run_at=SOON, wakes_at=1), put_workflow(db, run_at=SOON, wakes_at=2)
     delayed, due = put_workflow(db, claims=0, run_at=SOON), put_workflow(db)
 
     done = app.jobs.run_next(Filter(ids=[asleep, waits, delayed, due]))

@@ -81,7 +81,7 @@ def test_it_waits_for_a_signal_which_can_be_sent(app: Rowlock) -> None:
 
     found = job.explain()
 
-    assert (found.state, found.code) == ("waiting", "signal")
+    assert (found.state, found.code) == ("parked", "signal")
     assert re.fullmatch(r"It waits for signal 'approve' since \S+Z \(.*\)\.", found.says)
     assert found.do == f"send it: `rowlock workflows signal {job.id} approve`"
     assert (found.facts["signal"], found.facts["until"]) == ("approve", None)
@@ -94,7 +94,7 @@ def test_it_waits_for_the_first_of_several_and_until_when(app: Rowlock) -> None:
 
     found = job.explain()
 
-    assert (found.state, found.code) == ("ready", "signal")
+    assert (found.state, found.code) == ("parked", "signal")
     assert ", until " in found.says
     assert found.facts["until"] - found.facts["since"] == HOUR
     assert found.also[0].startswith("It sleeps until ")
@@ -117,7 +117,7 @@ def test_it_waits_for_a_child_which_can_be_explained_too(app: Rowlock, db: Db) -
 
     found, of_the_child = job.explain(), app.explain(child)
 
-    assert (found.state, found.code, found.says) == ("waiting", "children", f"It waits for child {child}.")
+    assert (found.state, found.code, found.says) == ("parked", "children", f"It waits for child {child}.")
     assert found.do == f"look at the child: `rowlock explain {child}`"
     assert of_the_child.code == "delayed"
     assert f"It is a child of workflow {job.id}: `rowlock explain {job.id}`." in of_the_child.also
@@ -140,7 +140,7 @@ def test_a_step_is_tried_again_and_what_it_failed_of_is_said(app: Rowlock) -> No
 
     found = job.explain()
 
-    assert (found.state, found.code) == ("ready", "retrying")
+    assert (found.state, found.code) == ("parked", "retrying")
     assert found.says.startswith("Its step 'charge' is tried again at ")
     assert found.says.endswith(", after 1 failed try: ConnectionError: the bank is down.")
     assert found.facts["step"] == "charge"
@@ -165,7 +165,7 @@ def test_one_that_has_failed_says_that_it_is_undone_and_what_holds_that_up(app: 
 
     found = job.explain()
 
-    assert (found.state, found.code) == ("ready", "undoing")
+    assert (found.state, found.code) == ("parked", "undoing")
     assert found.says == "It has failed, and what it has done is being undone before it ends."
     assert found.also[0].startswith("Its undo 'undo/refund' is tried again at ")
 
@@ -234,7 +234,7 @@ def test_a_role_that_may_not_read_users_data_is_told_all_but_the_errors(app: Row
     for said in (
         f"create role {name} login",
         f"grant usage on schema rowlock to {name}",
-        f"grant execute on function rowlock.now(), rowlock.unfolded(uuid, json) to {name}",
+        f"grant execute on function rowlock.now(), rowlock.shown_state, rowlock.unfolded(uuid, json) to {name}",
         f"grant select on rowlock.pauses, rowlock.workers, rowlock.events, rowlock.signals, rowlock.keys to {name}",
         f"grant select ({', '.join(_STEP)}) on rowlock.workflow_steps to {name}",
         f"grant select on rowlock.jobs, rowlock.history to {name}",

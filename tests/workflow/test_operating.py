@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from rowlock import Context, Filter, Job, JobFailed, Rowlock, Workflow
+from rowlock.model.stats import Count
+from rowlock.model.verb import LIVE
 from rowlock.testing import drain
-from tests.rows import Db
+from tests.rows import Db, put
 from tests.worker.working import one
 from tests.workflow.playing import ONCE, play, steps
+from tests.workflow.remembering import put_workflow
 
 
 class Shop:
@@ -157,3 +160,25 @@ def test_a_child_that_is_cancelled_tells_its_parent_by_a_worker(app: Rowlock, db
     drain(app)
 
     assert job.result(timedelta(0)) == "ChildCancelled"
+
+
+def test_a_parked_workflow_is_parked_to_lists_counts_previews_and_verbs_alike(app: Rowlock, db: Db) -> None:
+    tonight = datetime.now(UTC) + timedelta(hours=9)
+    for_signal = put_workflow(db, "waiting")
+    for_time = put_workflow(db, wakes_at=2, run_at=tonight)
+    plain = put(db, "ready")
+    later = put(db, "ready", run_at=tonight)
+
+    by_state = {state: {record.id for record in app.jobs.list(Filter(state=state)).records} for state in LIVE}
+    shown = {record.id: record.state for record in app.jobs.list().records}
+    counted = app.stats().queues["default"]
+    hurried = app.jobs.preview("run_next", Filter())
+    cancelled = app.jobs.cancel(Filter(state=["ready", "waiting"]))
+
+    assert by_state == {"waiting": set(), "parked": {for_signal, for_time}, "ready": {plain, later}, "running": set()}
+    assert (shown[for_signal], shown[for_time], app.get(for_time).record().state) == ("parked", "parked", "parked")
+    assert (counted.runnable, counted.delayed, counted.waiting, counted.parked) == (Count(1), Count(1), {}, Count(2))
+    assert (hurried.count, hurried.passed_over) == (2, 2)
+    assert cancelled.changed == 2
+    assert {record.id for record in app.jobs.list(Filter(state="parked")).records} == {for_signal, for_time}
+    assert {record.status for record in app.workflows.list(status="parked").records} == {"parked"}

@@ -18,7 +18,14 @@ from rowlock.cli import words
 _GAP = 2
 # What a pipe gets unless COLUMNS says otherwise: nothing is cut off before this.
 _PIPE = 240
-_STATES = {"running": "cyan", "succeeded": "green", "failed": "red", "cancelled": "yellow", "waiting": "yellow"}
+_STATES = {
+    "running": "cyan",
+    "succeeded": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "waiting": "yellow",
+    "parked": "yellow",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def _causes(situation: Situation, record: JobRecord, handler: Handler | None) ->
     match record.state:
         case "running":
             yield from how_it_runs(situation, record)
-        case "ready" | "waiting":
+        case "ready" | "waiting" | "parked":
             yield from why_it_is_not_running(situation, record, handler)
         case _:
             yield how_it_ended(situation, record)

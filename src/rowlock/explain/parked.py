@@ -20,9 +20,9 @@ def is_parked(situation: Situation, record: JobRecord) -> bool:
     """Whether it waits for something that its code has asked for."""
     if record.version is None or record.claims == 0:
         return False
-    if record.state == "waiting":
-        return record.waits_for in {"signal", "children"}
-    return record.state == "ready" and record.run_at > situation.at and bool(situation.open_steps)
+    return record.state == "parked" or (
+        record.state == "ready" and record.run_at > situation.at and bool(situation.open_steps)
+    )
 
 
 def what_it_waits_for(situation: Situation, record: JobRecord) -> Iterator[Cause]:
@@ -34,7 +34,9 @@ def what_it_waits_for(situation: Situation, record: JobRecord) -> Iterator[Cause
     if children:
         yield _children(situation, children)
     yield from (_sleep(situation, step) for step in steps if step.kind == "sleep")
-    if not steps:  # who may not see them is told what stands on the job
+    if not steps and record.waits_for is None:
+        yield Cause("sleeping", f"It waits until {instant_of(record.run_at, situation.at)}.")
+    elif not steps:  # a role that may not read them sees what stands on the job
         what = "its children" if record.waits_for == "children" else "a signal"
         yield Cause("children" if record.waits_for == "children" else "signal", f"It waits for {what}.")
 

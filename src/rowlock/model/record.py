@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-State = Literal["waiting", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
+State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job's row as it was when it was read; for an ended job, the row that history keeps.
+
+    A workflow that waits for a signal, a child or a time is `parked`.
 
     `failures` counts the attempts spent, of which there are `attempts`; `crashes` those whose worker died, `claims` all
     that were ever started. `started_at` and `worker` are those of the last one. `errors` are the last ten. `cancel_at`

@@ -42,7 +42,8 @@ class QueueStats:
     runnable: Count | None  # due now
     delayed: Count | None  # due later: enqueued so, snoozed, or between two attempts
     running: Count | None
-    waiting: Mapping[str, Count] | None  # by what for: parents, signal, limit, code, pause
+    waiting: Mapping[str, Count] | None  # by what for: parents, limit, code, pause
+    parked: Count | None  # workflows that wait for a signal, a child or a time
     oldest: timedelta | None  # for how long the oldest runnable job has been due; None too when there is none
     paused: bool | None
     rates: Rates | None

@@ -11,15 +11,15 @@ from uuid import UUID
 from rowlock.model.record import JobRecord, State, known_moment, plain, read_json, read_moment, read_uuid
 from rowlock.model.step import StepKind, StepState
 
-WorkflowStatus = Literal["waiting", "ready", "running", "succeeded", "failed", "cancelled"]
+WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRecord:
     """A workflow in a list, live or ended, without what it was given and what it made of it.
 
-    `status` is the state of its job; one that is parked until some time is "waiting", too, and `waits_for` is what it
-    waits for then: signal, children, sleep, retry, code or pause. `current_step` is the key of the step that is open,
+    `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
+    retry, code or pause. `current_step` is the key of the step that is open,
     else of the latest one; of a failed workflow, of the one that has failed.
     """
 

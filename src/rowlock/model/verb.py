@@ -12,7 +12,9 @@ from rowlock.model.record import State
 
 VerbName = Literal["retry", "cancel", "delete", "move", "reprioritise", "run_next"]
 
-LIVE: Final[frozenset[State]] = frozenset({"waiting", "ready", "running"})
+LIVE: Final[frozenset[State]] = frozenset({"waiting", "parked", "ready", "running"})
+PARKED_FOR: Final = frozenset({"signal", "children"})
+"""What a workflow that is stored as waiting is parked for; one that is stored as ready, and not due, is for a time."""
 ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
 
 

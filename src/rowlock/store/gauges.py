@@ -41,6 +41,15 @@ class Waiting(NamedTuple):
     more: bool
 
 
+class Parked(NamedTuple):
+    """The parked workflows of a queue; `timed` are those that a time wakes, which are stored as ready."""
+
+    queue: str
+    jobs: int
+    more: bool
+    timed: int
+
+
 class Trouble(NamedTuple):
     """The jobs of a task that have failed."""
 
@@ -76,6 +85,11 @@ def running(most: int) -> Query[Running]:
 def waiting(most: int) -> Query[Waiting]:
     """The waiting jobs of every queue that has any, those of each task counted up to `most`."""
     return Query("waiting_count", {"most": str(most)}, Waiting._make)
+
+
+def parked(most: int) -> Query[Parked]:
+    """The parked workflows of every queue that has any, each counted up to `most`."""
+    return Query("parked_count", {"most": str(most)}, Parked._make)
 
 
 def trouble(most: int) -> Query[Trouble]:

@@ -97,7 +97,7 @@ _FIRED = ("last_at", "held", "booted_at", "jobs", "paused_at", "paused_until", "
 
 _VIEW: Rights = {
     "migrations": {"select": ALL},
-    "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "cancel_at")},
+    "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "wakes_at", "cancel_at")},
     "history": {"select": (*_OUTLINE, "ended_at", "expires_on")},
     "queues": {"select": ALL},
     "pauses": {"select": ALL},
@@ -174,14 +174,14 @@ ROLES: tuple[Role, ...] = (
     Role(
         "worker",
         _with(_ENQUEUE, _WORK, _LOG),
-        (*_CLIENT, "token", "folded", "add_error", "make_part", "drop_part", "trip"),
+        (*_CLIENT, "shown_state", "token", "folded", "add_error", "make_part", "drop_part", "trip"),
         events=("rescued", "poisoned", "resumed", "replaced", "abandoned"),
     ),
-    Role("viewer", _VIEW, ("now", "unfolded")),
+    Role("viewer", _VIEW, ("now", "shown_state", "unfolded")),
     Role(
         "operator",
         _with(_ENQUEUE, _VIEW, _OPERATE, _LOG),
-        (*_CLIENT, "cancel", "make_part", "unfolded", "branch", "resumed"),
+        (*_CLIENT, "shown_state", "cancel", "make_part", "unfolded", "branch", "resumed"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
             *("added", "edited", "removed", "run_now", "forked", "enqueued", "signalled"),

@@ -28,6 +28,7 @@ from rowlock.model.stats import (
     TaskStats,
     WorkerStats,
 )
+from rowlock.model.verb import PARKED_FOR
 from rowlock.store import catalogue, gauges, minutes, pauses, schema, stats
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.query import Conversation, Query, alone
@@ -58,6 +59,7 @@ class Findings:
     ready: Sequence[gauges.Ready] | None = None
     running: Sequence[gauges.Running] | None = None
     waiting: Sequence[gauges.Waiting] | None = None
+    parked: Sequence[gauges.Parked] | None = None
     pauses: Sequence[Pause] | None = None
     rates: Sequence[minutes.Done] | None = None
     durations: Sequence[minutes.Part] | None = None
@@ -104,6 +106,7 @@ def _look(*, jobs: int, rows: int) -> Conversation[Findings]:
     found.ready = yield from ask("runnable", gauges.ready(jobs), found.unknown)
     found.running = yield from ask("running", gauges.running(jobs), found.unknown)
     found.waiting = yield from ask("waiting", gauges.waiting(jobs), found.unknown)
+    found.parked = yield from ask("parked", gauges.parked(jobs), found.unknown)
     found.pauses = yield from ask("paused", pauses.listed(), found.unknown)
     found.rates = yield from ask("rates", minutes.done(_WINDOW), found.unknown)
     found.durations = yield from ask("durations", minutes.breakdown(_HOUR, most=rows), found.unknown)
@@ -169,22 +172,26 @@ def _queues(found: Findings) -> dict[str, QueueStats]:
     cut = Count(0, more=any(row.more for row in found.running or ()))
     waiting: dict[str, dict[str, Count]] = {}
     for row in found.waiting or ():
-        waiting.setdefault(row.queue, {})[row.waits_for] = Count(row.jobs, row.more)
+        if row.waits_for not in PARKED_FOR:
+            waiting.setdefault(row.queue, {})[row.waits_for] = Count(row.jobs, row.more)
+    parked = _by_name(found.parked, lambda row: row.queue)
     rates = _rates(found.rates, lambda row: row.queue)
     waits = _histograms((row.queue, row.sums.waits) for row in found.durations or ())
     paused = {pause.queue for pause in found.pauses or () if pause.queue is not None}
     worked = {queue for worker in found.workers or () for queue in worker.queues}
     nothing = gauges.Ready("", 0, False, 0, False, None)
     queues = {}
-    for name in sorted({*ready, *running, *waiting, *rates, *waits, *paused, *worked}):
+    for name in sorted({*ready, *running, *waiting, *parked, *rates, *waits, *paused, *worked}):
         here = ready.get(name, nothing)
         held = running.get(name)
+        asleep = parked.get(name, gauges.Parked("", 0, False, 0))
         known = found.ready is not None
         queues[name] = QueueStats(
             runnable=Count(here.runnable, here.more_runnable) if known else None,
-            delayed=Count(here.delayed, here.more_delayed) if known else None,
+            delayed=Count(max(here.delayed - asleep.timed, 0), here.more_delayed) if known else None,
             running=None if found.running is None else Count(held.jobs, held.more) if held else cut,
             waiting=None if found.waiting is None else waiting.get(name, {}),
+            parked=None if found.parked is None else Count(asleep.jobs, asleep.more),
             oldest=None if here.age is None else timedelta(seconds=here.age),
             paused=None if found.pauses is None else name in paused,
             rates=None if found.rates is None else rates.get(name, Rates()),

@@ -66,8 +66,8 @@ def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
     """What one wants to know of a job in this state."""
     if record.state == "ready" and record.run_at > now:
         yield f"due {words.age(record.run_at, now)}"
-    if record.state == "waiting":
-        yield f"for {record.waits_for}"
+    if record.state in ("waiting", "parked"):
+        yield f"for {record.waits_for}" if record.waits_for else f"wakes {words.age(record.run_at, now)}"
     if record.state == "running" and record.started_at is not None:
         yield f"since {words.span(now - record.started_at)}"
         if record.cancel_at is not None:

@@ -80,10 +80,12 @@ def _row(name: str, queue: QueueStats, pause: Pause | None, now: datetime) -> tu
 
 
 def waiting(queue: QueueStats) -> str:
-    """How many wait, and what for."""
+    """How many wait, and what for; and how many workflows are parked."""
     if queue.waiting is None:
         return figures.UNKNOWN
-    return ", ".join(f"{figures.counted(number)} for {cause}" for cause, number in sorted(queue.waiting.items()))
+    kinds = [f"{figures.counted(number)} for {cause}" for cause, number in sorted(queue.waiting.items())]
+    parked = [f"{figures.counted(queue.parked)} parked"] if queue.parked and queue.parked.value else []
+    return ", ".join([*kinds, *parked])
 
 
 def waited(waits: Durations) -> str:

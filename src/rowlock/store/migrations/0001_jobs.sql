@@ -91,6 +91,19 @@ create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state =
 create index jobs_parent on rowlock.jobs (parent) where parent is not null;
 -- Workflows, for those who look.
 create index jobs_workflows on rowlock.jobs (id) where version is not null;
+-- Parked ones, to be counted.
+create index jobs_parked on rowlock.jobs (queue, run_at) where wakes_at is not null;
+
+-- The state of a live job as people see it. A workflow that waits for a signal, a child or a time is `parked`, whether its row
+-- is stored as waiting (nothing but a wake readies it) or as ready (a claim does when its time has come). A parked one whose
+-- task is paused, or whose code is missing, waits for that first.
+create function rowlock.shown_state(state text, waits_for text, wakes_at integer, run_at timestamptz) returns text
+    language sql stable parallel safe
+    return case
+        when wakes_at is not null and (waits_for in ('signal', 'children') or (state = 'ready' and run_at > rowlock.now()))
+            then 'parked'
+        else state
+    end;
 
 -- The name of a part of history or events, by its first day; refuses what is no first day of any.
 -- Parts are made and dropped by functions that have their owner's rights (`security definer`), because workers need not own
@@ -352,12 +365,12 @@ create function rowlock.resumed(job uuid, folded json, anew boolean) returns set
     end
     $$;
 
--- Workflows, live and ended, under the names that people look for. One that is parked until some time is waiting, too.
+-- Workflows, live and ended, under the names that people look for.
 -- A view has its owner's rights: which of its columns a role may read is granted as it is for tables.
 create view rowlock.workflows as
 select
     job.id, job.key, job.task as workflow, job.version,
-    case when job.state = 'ready' and job.claims > 0 and job.run_at > rowlock.now() then 'waiting' else job.state end as status,
+    rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) as status,
     job.cancel_at is not null as cancelling,
     (
         select step.key from rowlock.steps as step where step.job = job.id
@@ -1018,7 +1031,7 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
 
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
-    rowlock.now, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
+    rowlock.now, rowlock.shown_state, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
     rowlock.add_error, rowlock.folded, rowlock.unfolded, rowlock.branch, rowlock.resumed, rowlock.enqueue, rowlock.put,
     rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.signal, rowlock.send_signal
 from public;

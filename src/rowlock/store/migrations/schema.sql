@@ -110,6 +110,7 @@ create table rowlock.jobs (
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
 CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS NOT NULL);
+CREATE INDEX jobs_parked ON rowlock.jobs USING btree (queue, run_at) WHERE (wakes_at IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
@@ -802,6 +803,12 @@ AS $function$
     union
     select past.id from rowlock.history as past where past.id = any(ids)
     $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.shown_state(state text, waits_for text, wakes_at integer, run_at timestamp with time zone)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN CASE WHEN ((wakes_at IS NOT NULL) AND ((waits_for = ANY (ARRAY['signal'::text, 'children'::text])) OR ((state = 'ready'::text) AND (run_at > rowlock.now())))) THEN 'parked'::text ELSE state END;
 
 CREATE OR REPLACE FUNCTION rowlock.signal(target text, name text, payload json DEFAULT NULL::json, key text DEFAULT NULL::text)
  RETURNS text

@@ -2,7 +2,11 @@
 select
     firing.schedule, firing.slot, firing.job, firing.reason, firing.at,
     coalesce(
-        (select job.state from rowlock.jobs as job where job.id = firing.job),
+        (
+            select rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at)
+            from rowlock.jobs as job
+            where job.id = firing.job
+        ),
         (select past.state from rowlock.history as past where past.id = firing.job limit 1)
     ) as state
 from unnest(:schedules::text[]) as asked (name)

@@ -9,7 +9,9 @@ with mine as materialized (
         job.*,
         job.parent is not null or (job.version is not null and (job.claims > 0 or job.wakes > 0)) as bound
     from rowlock.jobs as job
-    where job.id = any(:ids::uuid[]) and job.state = any(:states::text[]) and job.cancel_at is null
+    where job.id = any(:ids::uuid[])
+        and rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) = any(:states::text[])
+        and job.cancel_at is null
     order by job.id
     for update skip locked
 ),

@@ -1,12 +1,11 @@
 -- Put ready jobs, delayed ones too, before all others of their queues: into the first lane, below the first job there.
--- A workflow that sleeps, or waits until a time-out, would only find that it is not over: it is left alone.
+-- A parked workflow would only find that what it waits for has not come: it is left alone.
 -- Among themselves they go by id, oldest first. The place lies below claims' floors: workers are told to look there.
 with mine as materialized (
     select job.id, job.task, job.queue, job.priority, job.run_at
     from rowlock.jobs as job
     where job.id = any(:ids::uuid[])
-        and job.state = any('{ready}'::text[])
-        and (job.version is null or job.claims = 0 or job.run_at <= rowlock.now())
+        and rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) = 'ready'
     order by job.id
     for update skip locked
 ),

@@ -19,9 +19,9 @@ with seen as materialized (
     )
 ),
 found as materialized (
-    select *
+    select *, rowlock.shown_state(state, waits_for, wakes_at, run_at) as shown
     from seen
-    where state = any(:states::text[])
+    where rowlock.shown_state(state, waits_for, wakes_at, run_at) = any(:states::text[])
         and (:queue is null or queue = :queue)
         and (:task is null or task = :task)
         and (:tag is null or :tag = any(tags))
@@ -46,7 +46,7 @@ found as materialized (
 )
 select
     went.looked, went.edge, went.newest, null::date as expires_on,
-    found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
+    found.id, found.task, found.queue, found.shown as state, found.priority, found.failures, found.crashes, found.claims,
     found.attempts, found.run_at, found.created_at, found.started_at, null::timestamptz as ended_at, found.expires_at,
     found.cancel_at, found.worker, found.key, found.tags, found.waits_for, found.reason,
     case when :whole::boolean and not :brief::boolean then found.args::text end as args,

@@ -2,8 +2,8 @@
 -- History is looked into only for what is not live: it has a partition for each day of the longest retention.
 with live as materialized (
     select
-        id, task, queue, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
-        null::timestamptz as ended_at, expires_at, cancel_at, worker, key, tags, waits_for, reason, args::text,
+        id, task, queue, rowlock.shown_state(state, waits_for, wakes_at, run_at) as state, priority, failures, crashes,
+        claims, attempts, run_at, created_at, started_at, null::timestamptz as ended_at, expires_at, cancel_at, worker, key, tags, waits_for, reason, args::text,
         null::text as result, array_to_json(errors)::text as errors, progress::text, version, parent, workflow_state::text
     from rowlock.jobs
     where id = :id::uuid

@@ -1,6 +1,7 @@
 -- End attempts of workflows but not their jobs: parked, handed back, snoozed, or waiting for code or the end of a pause.
 -- Looked up, locked and written as in job_return. A workflow parks only if no more wakes have come than its attempt has seen, by
 -- what stands on its own row: else it is ready at once. With a step that is due some time, it is ready then; else it waits.
+-- `wakes_at` says on the row that it is parked: where only a time wakes it, no number of wakes is enough.
 -- One that somebody has asked to cancel comes back at once, to be undone, unless that is what it is doing.
 with sent as materialized (
     select
@@ -62,8 +63,11 @@ returned as (
         reason = (select reasons from written)[array_position((select tokens from written), token)],
         run_at = coalesce((select run_at from written)[array_position((select tokens from written), token)], run_at),
         wakes_at = case
-            when (select becomes from written)[array_position((select tokens from written), token)] in ('waiting', 'timed')
+            when (select becomes from written)[array_position((select tokens from written), token)] = 'waiting'
                 then (select wakes_at from written)[array_position((select tokens from written), token)]
+            when (select becomes from written)[array_position((select tokens from written), token)] = 'timed' then coalesce(
+                (select wakes_at from written)[array_position((select tokens from written), token)], 2147483647
+            )
         end,
         workflow_state = coalesce(
             (select told from written)[array_position((select tokens from written), token)]::json, workflow_state
