@@ -115,6 +115,8 @@ class Rowlock(Signalling, Observing):
         """Put a context manager around every attempt: a function of the CurrentJob that answers one, plain or async.
 
         The first declared is outermost. Plain ones are entered in the thread of a sync handler, async ones on the loop.
+        Around a workflow's attempt all of them are entered on the loop; the plain ones once more around each of its
+        plain functions, in the thread that runs it: steps, undos and transactions.
         """
         check_maker(function, "@app.around")
         self.arounds.append(function)

@@ -716,6 +716,19 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "J1",
+        "a worker whose workflow lost a framework's connection in a thread goes on with the broken one for ever",
+        "tests/contrib/test_django_connections.py::test_steps_go_on_after_their_connection_broke",
+        [Change("worker/call.py", "in_thread=self._step_in_thread", "in_thread=self._in_thread")],
+    ),
+    Mutant(
+        "J2",
+        "async handlers share one connection of Django's, and each that ends closes it under the others",
+        "tests/contrib/test_django_connections.py"
+        "::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
+        [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
+    ),
+    Mutant(
         "W7",
         "a transaction whose workflow's row somebody has just then is taken for a zombie's",
         "tests/faults/test_workflow_locks.py::test_a_transaction_of_a_workflow_waits_for_one_who_has_its_row",

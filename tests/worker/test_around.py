@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import pytest
 
-from rowlock import CurrentJob, Retry, Rowlock, Snooze, TaskError, current_job
+from rowlock import Context, CurrentJob, Retry, Rowlock, Snooze, TaskError, current_job
 from tests.worker.working import Db, ended, one, work_off, work_until
 
 Note = Callable[[str], None]
@@ -341,3 +341,37 @@ def test_a_generator_that_is_no_context_manager_is_refused_when_it_is_declared()
     with pytest.raises(TaskError, match=r"not <contextlib.nullcontext"):
         app.around(nullcontext())  # type: ignore[type-var]
     assert app.arounds == []
+
+
+def test_plain_ones_are_around_every_plain_function_of_a_workflow_in_its_thread(
+    app: Rowlock, db: Db, notes: list[str]
+) -> None:
+    declare_three(app, lambda text: notes.append(f"{text}, {thread()}"))
+
+    def body(name: str) -> Callable[..., None]:
+        return lambda *_connection: notes.append(f"{name} runs, {thread()}")
+
+    async def on_loop() -> None:
+        notes.append("async step runs")
+
+    @app.workflow(version=1, name="w")
+    async def w(ctx: Context) -> None:
+        ctx.using(name="undo").undo(body("undo"))
+        await ctx.using(name="step").step(body("step"))
+        await ctx.step(on_loop)
+        await ctx.using(name="transaction").transaction(body("transaction"))
+        raise ValueError("let it be undone")
+
+    w.enqueue()
+    work_off(app, db)
+
+    entered = ["outer in w, another thread", "inner in w, another thread"]
+    left = ["inner out, another thread", "outer out, another thread"]
+    plain = {name: [*entered, f"{name} runs, another thread", *left] for name in ("step", "transaction", "undo")}
+    assert [note for note in notes if "the loop's" not in note] == [
+        *plain["step"],
+        "async step runs",
+        *plain["transaction"],
+        *plain["undo"],
+    ]
+    assert notes[:3] == [f"{name} in w, the loop's thread" for name in ("outer", "middle", "inner")]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import AsyncToSync, SyncToAsync, ThreadSensitiveContext, sync_to_async
+from django.core.cache import close_caches
 from django.db import connections, reset_queries
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.signals import connection_created
@@ -41,22 +42,60 @@ def is_postgresql(alias: str) -> bool:
 
 
 class AsForRequest:
-    """What Django does around each request, around something else: connections too old or broken are closed.
+    """Django's care for a request, around something else: connections too old or broken are closed, and the caches.
 
-    In the thread that uses them: this one, or for async code the one in which Django's async verbs do their work.
+    Sync code uses the connections of its own thread. Async code gets a thread of its own for Django's async verbs, as
+    a request gets one from ASGIHandler: in the one that all of them share otherwise, whoever ends first would close the
+    connection under the others. `shared` keeps to that one, where the caller has a transaction open in it.
     """
+
+    def __init__(self, *, shared: bool = False) -> None:
+        self._shared = shared
+        self._own: _OwnThread | None = None
 
     def __enter__(self) -> None:
         _begin()
 
     def __exit__(self, *_: object) -> None:
-        _close_old()
+        _end()
 
     async def __aenter__(self) -> None:
-        await sync_to_async(_begin)()
+        if self._shared or _has_a_thread():
+            await sync_to_async(_begin)()
+        else:
+            self._own = _OwnThread()
+            self._own.open()
 
     async def __aexit__(self, *_: object) -> None:
-        await sync_to_async(_close_old)()
+        if self._own is None:
+            await sync_to_async(_end)()
+        else:
+            await self._own.close()
+
+
+class _OwnThread(ThreadSensitiveContext):
+    """A thread for Django's async verbs, started by the first of them; none of its connections outlives it."""
+
+    def open(self) -> None:
+        """Be the one for what is called from here."""
+        self._before = SyncToAsync.thread_sensitive_context.set(self)
+
+    async def close(self) -> None:
+        """Close its connections, and let it go."""
+        executors = SyncToAsync.context_to_thread_executor
+        try:
+            if self in executors:
+                await sync_to_async(_close_all)()
+        finally:
+            if (executor := executors.pop(self, None)) is not None:
+                executor.shutdown(wait=False)  # a thread that is stuck must not hold the loop
+            SyncToAsync.thread_sensitive_context.reset(self._before)
+
+
+def _has_a_thread() -> bool:
+    """Whether Django's async verbs have a thread here that is not everybody's: a waiting caller's, or a request's."""
+    waiting = getattr(AsyncToSync.executors, "current", None)
+    return waiting is not None or SyncToAsync.thread_sensitive_context.get(None) is not None
 
 
 def before_one_comes_or_goes(function: Callable[[], None]) -> None:
@@ -72,6 +111,16 @@ def before_one_comes_or_goes(function: Callable[[], None]) -> None:
 def _begin() -> None:
     reset_queries()
     _close_old()
+
+
+def _end() -> None:
+    _close_old()
+    close_caches()
+
+
+def _close_all() -> None:
+    connections.close_all()
+    close_caches()
 
 
 def _close_old() -> None:

@@ -31,6 +31,10 @@ class Within:
         finally:
             _lent.set(before)  # not `reset`, which fails in a generator that is ended elsewhere than it was begun
 
+    def is_lent(self) -> bool:
+        """Whether one is lent here: calls belong to a transaction that somebody else has open."""
+        return _lent.get().get(self) is not None
+
     def choose(self, named: object | None) -> object | None:
         """The connection to use where a call has named this one; None is one of ours."""
         if named is not None:

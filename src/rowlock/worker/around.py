@@ -1,4 +1,8 @@
-"""Around: what users put around every attempt, and around a worker's life, as context managers."""
+"""Around: context managers around every attempt, every plain function of a workflow, and a worker's life.
+
+A plain one belongs to the thread that it is entered in, as a session or a connection of that thread does. So it goes
+around each function that runs in a thread, in that thread.
+"""
 
 from __future__ import annotations
 

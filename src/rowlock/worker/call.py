@@ -74,7 +74,7 @@ class Caller:
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
         self._memory = memory
         self._stage = Stage(
-            ledger=memory, ground=endings.ground, in_thread=self._in_thread, is_draining=lambda: self.draining
+            ledger=memory, ground=endings.ground, in_thread=self._step_in_thread, is_draining=lambda: self.draining
         )
 
     async def attempt(self, attempt: Attempt) -> Outcome:
@@ -157,6 +157,13 @@ class Caller:
         on_loop, in_thread = around.parted(contexts)
         call = partial(self._in_thread, attempt, partial(around.in_thread, in_thread, function))
         return await around.on_loop(on_loop, call)
+
+    async def _step_in_thread(self, attempt: Attempt, function: Callable[[], object]) -> object:
+        """A workflow's function gets the plain ones anew: what is around its attempt was entered in another thread."""
+        if self._arounds:
+            _, in_thread = around.parted(around.made(self._arounds, running.get()))
+            function = partial(around.in_thread, in_thread, function)
+        return await self._in_thread(attempt, function)
 
     # Time-outs
 

@@ -42,7 +42,7 @@ class DjangoRowlock(Rowlock):
         )
         self.alias = alias
         self.database.move(find_address=partial(databases.address, alias))
-        self.around(lambda _job: databases.AsForRequest())
+        self.around(lambda _job: databases.AsForRequest(shared=self.database.within.is_lent()))
         _made.add(self)
 
     def load(self) -> dict[str, Handler]:
