@@ -8,13 +8,16 @@ from contextlib import ExitStack
 from datetime import date, timedelta
 from itertools import pairwise
 from time import monotonic
+from typing import cast
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.db.partitions import drop_partitions, make_partitions
-from rowlock.db.session import Session, connect
+from rowlock.db import partitions
+from rowlock.db.partitions import make_partitions
+from rowlock.db.session import Session, connect, run
+from rowlock.store import schema
 
 SCHEMA = "rowlock"
 WEEK = timedelta(days=7)
@@ -53,11 +56,18 @@ def travel(db: Db, days: int) -> None:
     )
 
 
+def drop_partitions(upkeep: Session, schema: str) -> list[str]:
+    """By a machine that has travelled with the database."""
+    theirs = one(cast(Db, upkeep), "select (rowlock.now() at time zone 'UTC')::date")
+    return partitions.drop_partitions(upkeep, schema, our_today=theirs)
+
+
 def parts(db: Db, table: str = "history") -> list[date]:
     found = db.execute(
         "select relname from pg_inherits join pg_class on oid = inhrelid where inhparent = %s::regclass order by 1",
         [f"rowlock.{table}"],
-    )
+    ).fetchall()
+    found = [(name,) for (name,) in found if not name.endswith("_spare")]
     return [date.fromisoformat(name.rpartition("_")[2]) for (name,) in found]
 
 
@@ -152,7 +162,43 @@ def test_making_parts_waits_for_no_reader_and_no_settle(upkeep: Session, url: st
     assert today + MONTH + WEEK in parts(db)
 
 
+def test_parts_of_events_reach_a_month_and_a_week_however_short_jobs_are_kept(
+    upkeep: Session, db: Db, today: date
+) -> None:
+    travel(db, 15)
+    later = today + timedelta(days=15)
+
+    make_partitions(upkeep, SCHEMA, longest=WEEK)
+
+    assert parts(db, "events")[-1] + WEEK >= later + MONTH + WEEK
+
+
+def test_an_event_whose_part_is_missing_is_kept_all_the_same_and_expires(upkeep: Session, db: Db, today: date) -> None:
+    travel(db, 100)
+    log_event = "insert into rowlock.events (kind, actor) values ('cancelled', 'ada') returning expires_on = 'infinity'"
+    is_spare = one(db, log_event)
+    make_partitions(upkeep, SCHEMA)
+    is_spare_later = one(db, log_event)
+
+    travel(db, 131)
+    cleared = run(upkeep.cursor(), schema.clear_spare(), SCHEMA)
+
+    assert [is_spare, is_spare_later] == [True, False]
+    assert cleared == [1]
+
+
 # Dropped
+
+
+def test_nothing_is_dropped_by_the_clock_of_the_database_alone(upkeep: Session, db: Db, today: date) -> None:
+    """A server that is 40 days ahead for a minute would cost all of history."""
+    keep_until(db, today + timedelta(days=30))
+    travel(db, 40)
+
+    dropped = partitions.drop_partitions(upkeep, SCHEMA, our_today=today)
+
+    assert dropped == []
+    assert kept(db) == [today + timedelta(days=30)]
 
 
 def test_expired_parts_are_dropped_and_others_stay(upkeep: Session, db: Db, today: date) -> None:

@@ -60,6 +60,7 @@ SELDOM = {
     "minute_merge",
     "minute_remove",
     "partition_owned",
+    "event_clear",
     "waiter_clear",
     "worker_tell",
 }

@@ -792,4 +792,28 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ],
     ),
+        "U1",
+        "parts of events are made no further ahead than jobs are kept",
+        "tests/db/test_partitions.py::test_parts_of_events_reach_a_month_and_a_week_however_short_jobs_are_kept",
+        [Change("store/schema.py", "max(longest, asked, partitioned.least)", "max(longest, asked)")],
+    ),
+    Mutant(
+        "U2",
+        "an event whose part is missing stops the rescue that writes it",
+        "tests/store/test_rescue.py"
+        "::test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_and_pauses_end",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "            then 'infinity'\n        else day",
+                "            then day\n        else day",
+            ),
+        ],
+    ),
+    Mutant(
+        "U3",
+        "history is dropped by the database's date alone",
+        "tests/db/test_partitions.py::test_nothing_is_dropped_by_the_clock_of_the_database_alone",
+        [Change("db/partitions.py", "    return min(theirs, ours)", "    return theirs")],
+    ),
 )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
+from rowlock import Rowlock
+from rowlock.db.steady import Steady
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, Orphan, Rescued
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, workers
+from rowlock.store import jobs, pauses, workers
+from rowlock.worker.rescue import Rescuer
 from tests.engine import Engine
+from tests.rows import travel
 from tests.worker.working import Db, one
 
 DAY = timedelta(days=1)
@@ -181,3 +186,33 @@ def test_claims_that_nobody_was_told_of_are_disowned_at_no_cost(dead: Engine, ot
         (0, 0, None)
     ]
     assert one(db, "select id::text from rowlock.jobs where state = 'running'") == told.id
+
+
+def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_and_pauses_end(
+    dead: Engine, app: Rowlock, db: Db, url: str
+) -> None:
+    """An app that keeps jobs for a week makes no parts of history for the day on which an event of now expires."""
+    travel(db, timedelta(days=15))
+    app.pause(queue="other", duration=timedelta(seconds=1))
+    db.execute("update rowlock.pauses set until = rowlock.now()")
+    db.execute("drop table rowlock." + ", rowlock.".join(parts_of_events(db)))
+    db.execute("update rowlock.workers set lease = rowlock.now() + interval '1 minute'")
+    [killed, cancelled] = dead.enqueue(2)
+    dead.claim(1)
+    die(dead, db)
+
+    rescuer = Rescuer(worker=dead.worker, actor="test", keep=Keep(), longest=7 * DAY, patience=timedelta(0))
+    with closing(Steady(url, "rowlock", name="rowlock test")) as connection:
+        rescuer.sweep(connection, lost=False)
+        connection.run(pauses.expire(actor="test"))
+    db.execute("select rowlock.cancel(%s)", [cancelled])
+
+    assert db.execute("select id::text, crashes from rowlock.jobs").fetchall() == [(killed, 1)]
+    assert db.execute("select from rowlock.pauses").fetchall() == []
+    said = db.execute("select kind from rowlock.events where expires_on = 'infinity' order by 1").fetchall()
+    assert said == [("cancelled",), ("rescued",), ("resumed",)]
+
+
+def parts_of_events(db: Db) -> list[str]:
+    found = db.execute("select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.events'::regclass")
+    return [name.rpartition(".")[2] for (name,) in found if not name.endswith("spare")]

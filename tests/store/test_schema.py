@@ -297,7 +297,7 @@ def partition_days(db: psycopg.Connection[TupleRow], table: str) -> list[date]:
         "select inhrelid::regclass::text from pg_inherits where inhparent = %s::regclass order by 1",
         [f"rowlock.{table}"],
     )
-    return [date.fromisoformat(name.rpartition("_")[2]) for (name,) in found]
+    return [date.fromisoformat(name.rpartition("_")[2]) for (name,) in found if not name.endswith("_spare")]
 
 
 async def work_until_empty(app: Rowlock) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 from psycopg import errors, sql
@@ -18,6 +18,8 @@ log = logging.getLogger("rowlock.upkeep")
 
 # A DDL statement that waits for a lock makes everyone behind it wait too; it gives up, and the next upkeep tries again.
 _LOCK_TIMEOUT = "200ms"
+# Dates differ by one around midnight.
+_CLOCKS_AGREE = timedelta(days=1)
 
 
 def make_partitions(connection: Session, schema: str, *, longest: timedelta = LONGEST_RETENTION) -> None:
@@ -26,10 +28,14 @@ def make_partitions(connection: Session, schema: str, *, longest: timedelta = LO
         converse(partial(run, connection.cursor(), schema=schema), schema_store.make_partitions(longest=longest))
 
 
-def drop_partitions(connection: Session, schema: str) -> list[str]:
-    """Drop the partitions whose last day has passed; answers their names."""
+def drop_partitions(connection: Session, schema: str, *, our_today: date | None = None) -> list[str]:
+    """Drop the partitions whose last day has passed; returns their names.
+
+    What is dropped cannot be brought back, so two clocks must agree that it is over: the database's, and ours
+    (`our_today`, by default this machine's date). A server that was a month ahead for a minute would cost all history.
+    """
     dropped = []
-    today = run(connection.cursor(), schema_store.today(), schema)[0]
+    today = _agreed(run(connection.cursor(), schema_store.today(), schema)[0], our_today or datetime.now(UTC).date())
     drop = _way_to_drop(connection, schema)
     try:
         for partitioned in PARTITIONED:
@@ -41,6 +47,19 @@ def drop_partitions(connection: Session, schema: str) -> list[str]:
         # Readers hold it, or another worker drops the same one; either way it is gone or waits for the next upkeep.
         log.info("expired partitions stay for now: %s", busy.diag.message_primary)
     return dropped
+
+
+def _agreed(theirs: date, ours: date) -> date:
+    """The date by which to drop: the earlier one, where the two are more than a day apart."""
+    if abs(theirs - ours) <= _CLOCKS_AGREE:
+        return theirs
+    log.warning(
+        "the database's date is %s and this machine's %s: only what has expired by both is dropped; "
+        "set the clock that is wrong",
+        theirs,
+        ours,
+    )
+    return min(theirs, ours)
 
 
 def _way_to_drop(connection: Session, schema: str) -> Callable[[Session, str, str, Partition], None]:

@@ -231,10 +231,14 @@ def _parts(facts: Facts) -> Finding:
     line = Line(_GROUP, "partitions ahead")
     if facts.parts is None or facts.today is None or facts.longest is None:
         return line.unknown(why(facts, "partitions"))
-    needed = facts.today + facts.longest
-    ahead = {one.table: _days_ahead(one, facts.parts[one.table], facts.today, needed) for one in PARTITIONED}
+    today = facts.today
+    kept_for = {one.table: max(facts.longest, one.least) for one in PARTITIONED}
+    ahead = {
+        one.table: _days_ahead(one, facts.parts[one.table], today, today + kept_for[one.table]) for one in PARTITIONED
+    }
     table, days = min(ahead.items(), key=lambda pair: pair[1])
-    kept = count(facts.longest.days, "day")
+    needed = today + kept_for[table]
+    kept = count(kept_for[table].days, "day")
     return line.judged(
         by_bounds(-days, amber=1 - _PARTS_AHEAD, red=1),
         f"{days:+} days beyond {kept}",

@@ -112,7 +112,7 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     facts.pauses = yield from _learn("pauses", pauses.listed(), unknown)
     facts.peak = _only((yield from _learn("peak", doctor.peak(_MOST_MINUTES), unknown)))
     facts.schedules = _only((yield from _learn("schedules", doctor.schedules(late=OVERDUE, most=_MOST_NAMED), unknown)))
-    yield from _look_at_parts(facts, longest=max(longest, schema.LONGEST_RETENTION))
+    yield from _look_at_parts(facts, longest=longest)
     return facts
 
 

@@ -168,20 +168,22 @@ _CLIENT = (
     *("signal", "send_signal"),
 )
 
+_PARTS = ("make_part", "drop_part", "event_expiry", "clear_spare_events")
+
 ROLES: tuple[Role, ...] = (
     Role("enqueue", _ENQUEUE, _CLIENT),
     Role("results", _RESULTS, ("now",)),
     Role(
         "worker",
         _with(_ENQUEUE, _WORK, _LOG),
-        (*_CLIENT, "shown_state", "token", "folded", "add_error", "make_part", "drop_part", "trip"),
+        (*_CLIENT, "shown_state", "token", "folded", "add_error", *_PARTS, "trip"),
         events=("rescued", "poisoned", "resumed", "replaced", "abandoned"),
     ),
     Role("viewer", _VIEW, ("now", "shown_state", "unfolded")),
     Role(
         "operator",
         _with(_ENQUEUE, _VIEW, _OPERATE, _LOG),
-        (*_CLIENT, "shown_state", "cancel", "make_part", "unfolded", "branch", "resumed"),
+        (*_CLIENT, "shown_state", "cancel", "make_part", "event_expiry", "unfolded", "branch", "resumed"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
             *("added", "edited", "removed", "run_now", "forked", "enqueued", "signalled"),

@@ -39,10 +39,14 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A table that is kept by the day on which its rows expire, in parts of `step` days."""
+    """A table that is kept by the day on which its rows expire, in parts of `step` days.
+
+    `least` is how long some of its rows are kept, whatever anybody's settings say.
+    """
 
     table: str
     step: int
+    least: timedelta = timedelta(0)
 
     def first_days(self, *, start: date, end: date) -> list[date]:
         """The first day of every part between two days."""
@@ -51,10 +55,11 @@ class Partitioned:
         return [first_day + timedelta(days=self.step * n) for n in range(count)]
 
 
-PARTITIONED = (Partitioned("history", 1), Partitioned("events", 7))
-
 LONGEST_RETENTION = timedelta(days=30)
+EVENTS_STAY = timedelta(days=30)  # as the default of events.expires_on says
 _MARGIN = timedelta(days=7)
+
+PARTITIONED = (Partitioned("history", 1), Partitioned("events", 7, least=EVENTS_STAY))
 
 
 @cache
@@ -125,6 +130,11 @@ def drop(table: str, *, first_day: date) -> Query[None]:
     return Query("partition_drop", {"table": table, "first": str(first_day)}, first)
 
 
+def clear_spare() -> Query[int]:
+    """Remove the expired events of the spare part; returns how many there were."""
+    return Query("event_clear", {}, first)
+
+
 def owned() -> Query[bool]:
     """Whether this role owns the tables."""
     return Query("partition_owned", {}, first)
@@ -136,11 +146,12 @@ def partition_lock() -> Query[None]:
 
 
 def make_partitions(*, longest: timedelta = LONGEST_RETENTION) -> Conversation[None]:
-    """Make every missing partition from today until a week past the longest retention."""
-    asked: int = max((yield longest_retention()), default=0)
+    """Make every missing partition from today until a week past the longest retention of its table."""
+    asked = timedelta(days=max((yield longest_retention()), default=0))
     today_: date = (yield today())[0]
     for partitioned in PARTITIONED:
-        yield from make_parts(partitioned, start=today_, end=today_ + max(longest, timedelta(days=asked)) + _MARGIN)
+        ahead = max(longest, asked, partitioned.least) + _MARGIN
+        yield from make_parts(partitioned, start=today_, end=today_ + ahead)
 
 
 def make_parts(partitioned: Partitioned, *, start: date, end: date) -> Conversation[None]:

@@ -81,6 +81,7 @@ class Rescuer:
     def _take_apart(self, connection: Steady, orphans: Sequence[Orphan], error: Refused) -> None:
         """PostgreSQL refuses a batch: it is halved until the bad job stands alone, and that one is left where it is."""
         if error.lacks_partition:
+            log.warning("%d jobs cannot be rescued yet: %s; the missing partitions are being made", len(orphans), error)
             make_partitions(connection.open(), connection.schema, longest=self._longest)
             return  # the next sweep finds them again
         if len(orphans) == 1:

@@ -155,6 +155,9 @@ class Firer:
     def _take_apart(self, connection: Steady, batch: Sequence[Planned], error: Refused) -> None:
         """PostgreSQL refuses a batch: it is halved until the bad schedule stands alone, and that one is left out."""
         if error.lacks_partition:
+            log.warning(
+                "%d schedules cannot be fired yet: %s; the missing partitions are being made", len(batch), error
+            )
             make_partitions(connection.open(), connection.schema, longest=self._longest)
             return  # the next look finds them again
         if len(batch) == 1:

@@ -10,7 +10,7 @@ from rowlock.db import partitions
 from rowlock.db.link import Refused
 from rowlock.db.steady import Steady
 from rowlock.model.spec import Keep
-from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, waiters
+from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.renew import Chore
@@ -103,6 +103,7 @@ def expire(connection: Steady, *, keep: Keep, longest: timedelta) -> None:
     except Refused as error:
         if not error.lacks_partition:
             raise
+        log.warning("expired jobs cannot be ended yet: %s; the missing partitions are being made", error)
         partitions.make_partitions(connection.open(), connection.schema, longest=longest)  # the next sweep ends them
     if ended:
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
@@ -121,10 +122,12 @@ def free_keys(connection: Steady) -> None:
 
 
 def retain(connection: Steady, *, longest: timedelta) -> None:
-    """Make partitions ahead of need and drop expired ones."""
+    """Make partitions ahead of need, drop expired ones, and clear the spare part of events."""
     partitions.make_partitions(connection.open(), connection.schema, longest=longest)
     for name in partitions.drop_partitions(connection.open(), connection.schema):
         log.info("dropped %s: everything in it has expired", name)
+    if cleared := connection.run(schema.clear_spare())[0]:
+        log.info("removed %d expired events that had been written while their part was missing", cleared)
 
 
 def merge_minutes(connection: Steady) -> None:

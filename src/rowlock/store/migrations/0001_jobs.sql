@@ -207,10 +207,12 @@ create table rowlock.history (
     version     integer,
     parent      uuid,
     workflow_state json,
-    steps       json                            -- of a workflow: what rowlock.steps held, and the signals that nobody took
+    steps       json,                           -- of a workflow: what rowlock.steps held, and the signals that nobody took
+    -- Looked into by id alone. It takes the day, too, because the parts are made by that; without a key of its own a table
+    -- that is published cannot be deleted from, and every retry by an operator failed.
+    primary key (id, expires_on)
 ) partition by range (expires_on);
 
-create index history_id on rowlock.history (id);
 -- What people look for among millions that went well.
 create index history_trouble on rowlock.history (id) where state <> 'succeeded';
 create index history_workflows on rowlock.history (id) where version is not null;
@@ -962,20 +964,48 @@ create function rowlock.signal(target text, name text, payload json default null
     end
     $$;
 
--- What operators did, and what upkeep did that they will ask about. Kept by day like history.
+-- The day on which an event of now expires; infinity while the part for that day is missing. Every rescue and every verb writes
+-- an event in the same statement, and none of them may fail because nobody has made parts for a month.
+create function rowlock.event_expiry() returns date
+    language sql stable parallel safe
+    as $$
+    select case
+        when to_regclass('rowlock.' || to_char(day - (day - date '0001-01-01' + 1) % 7, '"events_"YYYYMMDD')) is null
+            then 'infinity'
+        else day
+    end
+    from (select (rowlock.now() at time zone 'UTC')::date + 30 as day) as proper
+    $$;
+
+-- What operators did, and what upkeep did that they will ask about. Kept by the week of expiry, as history is by the day.
 create table rowlock.events (
     id          uuid not null default rowlock.uuid7(),
     at          timestamptz not null default rowlock.now(),
-    expires_on  date not null default (rowlock.now() at time zone 'UTC')::date + 30,
+    expires_on  date not null default rowlock.event_expiry(),
     kind        text not null,                  -- rescued, poisoned, …
     job         uuid,
     actor       text not null,                  -- who: an operator's name, or worker HOST:PID
-    details     json not null default '{}'
+    details     json not null default '{}',
+    primary key (id, expires_on)
 ) partition by range (expires_on);
+-- Not a default partition: with one, a part could be neither attached nor detached without blocking those who write.
+create table rowlock.events_spare partition of rowlock.events for values from ('infinity') to (maxvalue);
 create index events_job on rowlock.events (job) where job is not null;
 create index events_at on rowlock.events (at, id);
 -- To count: an operator's verb may write a million events in between.
 create index events_rescue on rowlock.events (at) where kind in ('rescued', 'poisoned');
+
+-- Remove events of the spare part when they are as old as others get; answers how many there were. With the owner's rights,
+-- because nobody else may remove events; it can be used for nothing else.
+create function rowlock.clear_spare_events() returns integer
+    language sql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    with gone as (
+        delete from rowlock.events_spare where at < rowlock.now() - interval '30 days' returning id
+    )
+    select count(*)::integer from gone
+    $$;
 
 -- Which of these jobs there are, live or ended: a resent enqueue leaves them out, for their keys may be others' by now.
 -- With the owner's rights, because who may enqueue may not read history. It tells whether an id that one knows exists.
@@ -1032,6 +1062,7 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
     rowlock.now, rowlock.shown_state, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
+    rowlock.event_expiry, rowlock.clear_spare_events,
     rowlock.add_error, rowlock.folded, rowlock.unfolded, rowlock.branch, rowlock.resumed, rowlock.enqueue, rowlock.put,
     rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.signal, rowlock.send_signal
 from public;

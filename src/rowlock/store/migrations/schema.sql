@@ -11,11 +11,12 @@ create table rowlock.breakers (
 create table rowlock.events (
     id uuid not null default rowlock.uuid7(),
     at timestamp with time zone not null default rowlock.now(),
-    expires_on date not null default (((rowlock.now() AT TIME ZONE 'UTC'::text))::date + 30),
+    expires_on date not null default rowlock.event_expiry(),
     kind text not null,
     job uuid,
     actor text not null,
-    details json not null default '{}'::json
+    details json not null default '{}'::json,
+    constraint events_pkey PRIMARY KEY (id, expires_on)
 ) partition by RANGE (expires_on);
 CREATE INDEX events_at ON ONLY rowlock.events USING btree (at, id);
 CREATE INDEX events_job ON ONLY rowlock.events USING btree (job) WHERE (job IS NOT NULL);
@@ -58,9 +59,9 @@ create table rowlock.history (
     parent uuid,
     workflow_state json,
     steps json,
+    constraint history_pkey PRIMARY KEY (id, expires_on),
     constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (expires_on);
-CREATE INDEX history_id ON ONLY rowlock.history USING btree (id);
 CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
 CREATE INDEX history_workflows ON ONLY rowlock.history USING btree (id) WHERE (version IS NOT NULL);
 
@@ -390,6 +391,18 @@ CREATE OR REPLACE FUNCTION rowlock.channel(queue text)
  IMMUTABLE PARALLEL SAFE STRICT
 RETURN ('rowlock:'::text || md5(('rowlock.'::text || queue)));
 
+CREATE OR REPLACE FUNCTION rowlock.clear_spare_events()
+ RETURNS integer
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    with gone as (
+        delete from rowlock.events_spare where at < rowlock.now() - interval '30 days' returning id
+    )
+    select count(*)::integer from gone
+    $function$;
+
 CREATE OR REPLACE FUNCTION rowlock.drop_part(partitioned text, first date)
  RETURNS void
  LANGUAGE plpgsql
@@ -462,6 +475,19 @@ AS $function$
         end if;
         return made.job;
     end
+    $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.event_expiry()
+ RETURNS date
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$
+    select case
+        when to_regclass('rowlock.' || to_char(day - (day - date '0001-01-01' + 1) % 7, '"events_"YYYYMMDD')) is null
+            then 'infinity'
+        else day
+    end
+    from (select (rowlock.now() at time zone 'UTC')::date + 30 as day) as proper
     $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.folded(job uuid)
