@@ -792,6 +792,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ],
     ),
+    Mutant(
         "U1",
         "parts of events are made no further ahead than jobs are kept",
         "tests/db/test_partitions.py::test_parts_of_events_reach_a_month_and_a_week_however_short_jobs_are_kept",
