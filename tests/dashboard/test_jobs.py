@@ -246,7 +246,7 @@ def test_all_jobs_that_match_are_retried_in_the_name_of_who_asked(act: Act, app:
         put(db, "failed", queue="mail")
     put(db, "failed", queue="other")
 
-    answer = act("/jobs/retry", queue="mail", why="host is back")
+    answer = act("/jobs/retry", queue="mail", expected="3", why="host is back")
 
     assert answer.json()["says"] == "3 jobs will run again."
     assert states(db) == {"ready": 3, "failed": 1}
@@ -259,7 +259,7 @@ def test_jobs_that_come_after_the_preview_are_left_alone(client: Browser, act: A
     at = (client.get("/api/jobs/preview?verb=retry&state=failed")).json()["at"]
     put(db, "failed", created_at=datetime.now(UTC) + timedelta(seconds=5))
 
-    answer = act("/jobs/retry", state="failed", until=at)
+    answer = act("/jobs/retry", state="failed", until=at, expected="1")
 
     assert answer.json()["says"] == "1 job will run again."
     assert states(db) == {"ready": 1, "failed": 1}
@@ -301,15 +301,52 @@ def test_to_mean_every_job_must_be_said_and_to_delete_the_number_typed(act: Act,
 
     unsaid = act("/jobs/retry")
     mistyped = act("/jobs/delete", state="failed", expected="1", typed="2")
-    untyped = act("/jobs/delete", state="failed", expected="1")
     pointless = act("/jobs/retry", state="ready")
     left = states(db)
-    said = act("/jobs/retry", everything="true")
+    said = act("/jobs/retry", everything="true", expected="1")
 
-    assert [unsaid.status_code, mistyped.status_code, untyped.status_code, pointless.status_code] == [400] * 4
+    assert [unsaid.status_code, mistyped.status_code, pointless.status_code] == [400] * 3
     assert "type 1 to confirm" in mistyped.json()["error"]
     assert left == {"failed": 1}
     assert said.json()["says"] == "1 job will run again."
+
+
+def test_a_slip_in_the_name_of_a_field_changes_nothing_and_is_named(act: Act, db: Db) -> None:
+    for _ in range(3):
+        put(db, queue="typo-test")
+
+    answer = act("/jobs/delete", queue="typo-test", sate="failed", expected="3")
+
+    assert (answer.status_code, "'sate'; did you mean state?" in answer.json()["error"]) == (400, True)
+    assert states(db) == {"ready": 3}
+
+
+def test_a_verb_over_more_jobs_than_were_expected_changes_nothing(act: Act, db: Db) -> None:
+    for _ in range(3):
+        put(db, "failed")
+
+    unsaid = act("/jobs/retry", state="failed")
+    few = act("/jobs/retry", state="failed", expected="2")
+    left = states(db)
+    enough = act("/jobs/retry", state="failed", expected="2", at_least="true")
+
+    assert (unsaid.status_code, "expected" in unsaid.json()["error"]) == (400, True)
+    assert (few.status_code, "3 jobs would be changed now, and 2 were expected" in few.json()["error"]) == (409, True)
+    assert left == {"failed": 3}
+    assert enough.json()["says"] == "3 jobs will run again."
+
+
+def test_an_order_stops_where_it_has_changed_more_jobs_than_were_expected() -> None:
+    async def work(track: Track) -> Done:
+        for changed in (10, 20, 30):
+            track(Done("retry", changed=changed, before=UUID(int=1)))
+        return Done("retry", changed=30)
+
+    async def given() -> tuple[str, int]:
+        order = await Orders().give("retry", "all", by="ann", most=15, work=work)
+        return order.status, order.changed
+
+    assert asyncio.run(given()) == ("stopped", 20)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +359,7 @@ def test_each_role_may_do_what_is_its_own(app: Rowlock, db: Db, role: Role, verb
 
     with browsing(dashboard) as browser:
         page = browser.get("/jobs?state=failed")
-        answer = browser.act(f"/jobs/{verb}", state="failed")
+        answer = browser.act(f"/jobs/{verb}", state="failed", expected="1")
 
     assert answer.status_code == status
     assert (f'value="{verb}"' in page.text) == (status == 200)
@@ -405,10 +442,10 @@ def test_orders_that_take_long_are_shown_on_the_page_of_jobs(
     put(db, "failed", args={"card": "4000"})
     put(db, "failed", args={"card": "5000"})
 
-    act("/jobs/retry", state="failed", arg='card="5000"')
+    act("/jobs/retry", state="failed", arg='card="5000"', expected="1")
     at_once = client.get("/jobs").text
     monkeypatch.setattr("rowlock.dashboard.orders._PATIENCE", 0.0)
-    act("/jobs/retry", state="failed", arg='card="4000"')
+    act("/jobs/retry", state="failed", arg='card="4000"', expected="1")
     page = until(lambda: text if "1 job changed, 0 passed over" in (text := client.get("/jobs").text) else "")
 
     assert "passed over" not in at_once

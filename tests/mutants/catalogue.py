@@ -47,6 +47,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "D4",
+        "a field that an action does not know is passed over, and the filter without it means every job",
+        "tests/dashboard/test_jobs.py::test_a_slip_in_the_name_of_a_field_changes_nothing_and_is_named",
+        [Change("dashboard/answer.py", "            check_known(action.asked, said)\n", "")],
+    ),
+    Mutant(
+        "D5",
+        "a verb of the API is carried out whatever number of jobs its filter means",
+        "tests/dashboard/test_jobs.py::test_a_verb_over_more_jobs_than_were_expected_changes_nothing",
+        [Change("dashboard/confirm.py", "    if at_least:\n        return\n", "    return\n")],
+    ),
+    Mutant(
         "M2",
         "how many rows a settle has changed is not looked at",
         "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",

@@ -26,7 +26,7 @@ from rowlock.dashboard.feed import Feed
 from rowlock.dashboard.guard import has_token, is_program
 from rowlock.dashboard.lately import Lately
 from rowlock.dashboard.orders import Orders
-from rowlock.dashboard.page import Elsewhere, Page, read_asked
+from rowlock.dashboard.page import Elsewhere, Page, check_known, read_asked
 from rowlock.dashboard.render import address, main_part, whole
 from rowlock.dashboard.threads import Threads
 from rowlock.dashboard.visitor import Role, Visitor
@@ -164,6 +164,7 @@ class Answers:
                 request, request.headers.get("x-csrf-token") or said.get("csrf")
             ):
                 raise HTTPException(403, "this form is not from this dashboard, or it is too old; load the page again")
+            check_known(action.asked, said)
             asked = (
                 read_asked(action.asked, said, request.path_params)
                 if isinstance(said, QueryParams)

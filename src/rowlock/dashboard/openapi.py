@@ -23,7 +23,10 @@ _ERRORS: Final = {
     "Unauthorized": (401, "Nobody is known by this token or session."),
     "Forbidden": (403, "It needs another role, this dashboard is read-only, or the form is not from it."),
     "NotFound": (404, "There is no such thing."),
-    "Conflict": (409, "It cannot be done to what is there now; the sentence says why."),
+    "Conflict": (
+        409,
+        "It cannot be done to what is there now, or more jobs match than were expected; the sentence says why.",
+    ),
     "TooLarge": (413, "The body is over a million bytes."),
     "TooManyAttempts": (429, "Too many wrong tokens came from this address; wait a minute."),
     "Unavailable": (503, "The database does not answer, or not within two seconds."),
@@ -98,6 +101,7 @@ def _act(action: Action[Any], schemas: dict[str, Said], definitions: dict[str, S
         **{name: value for name, value in asked.items() if name not in {"properties", "required"}},
         "properties": {name: value for name, value in asked.get("properties", {}).items() if name not in named},
         "required": [name for name in asked.get("required", []) if name not in named],
+        "additionalProperties": False,
     }
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {

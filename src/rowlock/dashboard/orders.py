@@ -51,19 +51,23 @@ class _Stopped(Exception):
 class _Underway:
     """An order that is carried out."""
 
-    def __init__(self, verb: VerbName, target: str, by: str) -> None:
+    def __init__(self, verb: VerbName, target: str, by: str, most: int | None = None) -> None:
         self.id = new_id()
         self.begun_at = datetime.now(UTC)
         self.ended_at: datetime | None = None
         self.status: Status = "underway"
         self.done = Done(verb)
         self.is_to_stop = False
-        self._target, self._by = target, by
+        self._target, self._by, self._most = target, by, most
 
     def track(self, done: Done) -> None:
-        """Told after every window; between two of them it can be stopped, and nothing is left half done."""
+        """Called after every window; between two of them it can be stopped, and nothing is left half done.
+
+        So it is where it has changed more jobs than whoever ordered it expected.
+        """
         self.done = done
-        if self.is_to_stop and done.before is not None:
+        is_too_many = self._most is not None and done.changed > self._most
+        if (self.is_to_stop or is_too_many) and done.before is not None:
             raise _Stopped
 
     async def run(self, work: Callable[[Track], Awaitable[Done]]) -> None:
@@ -100,12 +104,14 @@ class Orders:
         self._orders: dict[str, _Underway] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def give(self, verb: VerbName, target: str, *, by: str, work: Callable[[Track], Awaitable[Done]]) -> Order:
+    async def give(
+        self, verb: VerbName, target: str, *, by: str, most: int | None = None, work: Callable[[Track], Awaitable[Done]]
+    ) -> Order:
         """Begin an order; answers it when it has ended, or after a second with how far it has come."""
         self._forget()
         if sum(order.status == "underway" for order in self._orders.values()) >= _MOST:
             raise RowlockError(f"{_MOST} orders are underway; wait for one of them, or stop it")
-        order = _Underway(verb, target, by)
+        order = _Underway(verb, target, by, most)
         task = asyncio.create_task(order.run(work))
         self._orders[order.id], self._tasks[order.id] = order, task
         task.add_done_callback(lambda _task: self._tasks.pop(order.id, None))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import difflib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args, get_origin
@@ -12,6 +13,7 @@ from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
 from rowlock.dashboard.desk import Desk
+from rowlock.model.names import shown
 
 
 class Asked(BaseModel):
@@ -63,6 +65,17 @@ def read_asked(asked: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
         if given:
             found[name] = given if _is_several(field.annotation) else given[-1]
     return asked.model_validate(found | dict(path))
+
+
+def check_known(asked: type[Asked], said: Iterable[str]) -> None:
+    """Refuse what an action does not know: with `sate` for `state` it would mean every job."""
+    known = asked.model_fields
+    inside = tuple(f"{name}." for name, field in known.items() if get_origin(field.annotation) is dict)
+    for name in said:
+        if name not in known and name != "csrf" and not name.startswith(inside):
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"use {', '.join(known)}"
+            raise HTTPException(400, f"there is no field {shown(name)}; {hint} Nothing was changed")
 
 
 def _is_several(annotation: object) -> bool:

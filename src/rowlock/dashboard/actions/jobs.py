@@ -13,6 +13,7 @@ from pydantic_core import from_json
 
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.bulk import ACTS, in_words, order_filter, told
+from rowlock.dashboard.confirm import check_expected, most_of
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.orders import Order
 from rowlock.dashboard.page import Asked
@@ -39,11 +40,13 @@ A = TypeVar("A", bound=Asked)
 class Ordered(Wanted):
     """Which jobs, and why. With nothing said of them, `everything` must be: it would be every job.
 
-    `expected` is the number that a preview has shown, and `typed` what was typed to confirm it.
+    `expected` is how many jobs the preview counted, needed unless `ids` names them: if it would now be over a tenth
+    more, it is refused. With `at_least` it may be any number. `typed` is what a person typed to confirm it.
     """
 
     everything: bool = False
-    expected: int | None = None
+    expected: Annotated[int, Field(ge=0)] | None = None
+    at_least: bool = False
     typed: str | None = None
     why: Why | None = None
 
@@ -114,13 +117,17 @@ async def order(verb: VerbName, desk: Desk, asked: Ordered) -> Did:
     """Do it to all that match; answered after a second at most, and then it goes on in the background."""
     if asked.is_everything and not asked.everything:
         raise InvalidOption("that would be every job; say which ones, or everything=true")
-    if asked.expected is not None and (asked.typed or "").replace(",", "").strip() != str(asked.expected):
+    if asked.typed is not None and asked.typed.strip().replace(",", "").removesuffix("+") != str(asked.expected):
         raise InvalidOption(f"type {asked.expected} to confirm; nothing was changed")
     [now] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
     wanted = order_filter(asked, verb, now)
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
+    most = None
+    if not asked.ids:
+        await check_expected(desk, verb, wanted, asked.expected, at_least=asked.at_least)
+        most = most_of(asked.expected or 0, at_least=asked.at_least)
     work = partial(ACTS[verb], desk.app.jobs, wanted, by=desk.who, why=asked.why, **_options(asked))
-    given = await desk.orders.give(verb, in_words(asked), by=desk.who, work=lambda track: work(track=track))
+    given = await desk.orders.give(verb, in_words(asked), by=desk.who, most=most, work=lambda track: work(track=track))
     return _said(given, asked)
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from pydantic import model_validator
 
 from rowlock.dashboard.bulk import order_filter
+from rowlock.dashboard.confirm import preview
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.wanted import Wanted
 from rowlock.model.answer import Preview
-from rowlock.model.verb import VERBS, VerbName
-from rowlock.operate import enough_after
-from rowlock.store import scan, schema
+from rowlock.model.verb import VerbName
+from rowlock.store import schema
 from rowlock.store.query import alone
-
-_WITHIN: Final = timedelta(seconds=1)
 
 
 class PreviewAsked(Wanted):
@@ -48,11 +46,8 @@ async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
     """Count them, as far as a second goes."""
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
     wanted = order_filter(asked, asked.verb, at)
-    verb, enough = VERBS[asked.verb], enough_after(_WITHIN)
-    preview = await desk.look.database.aconverse(
-        lambda _resend: scan.preview(wanted, verb, looks=scan.BRIEF, enough=enough), atomic=False
-    )
-    return PreviewShown(at=at, preview=preview, queues=(await known_names(desk.look)).queues)
+    shown = await preview(desk, asked.verb, wanted)
+    return PreviewShown(at=at, preview=shown, queues=(await known_names(desk.look)).queues)
 
 
 PAGE = Page(
