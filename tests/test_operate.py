@@ -79,14 +79,29 @@ def test_a_failed_job_is_retried_from_the_start_and_keeps_its_id_and_its_past(ap
     assert counts(db) == (0, 1)
 
 
-def test_only_failed_and_cancelled_jobs_are_retried_unless_others_are_named(app: Rowlock, db: Db) -> None:
-    for state in ("succeeded", "failed", "cancelled", "skipped", "ready"):
+def test_only_failed_jobs_are_retried_unless_others_are_named(app: Rowlock, db: Db) -> None:
+    for state in ("succeeded", "failed", "skipped", "ready"):
         put(db, state)
+    cancelled = put(db, "cancelled")
 
-    assert app.jobs.retry(Filter()) == done("retry", 2)
-    assert app.jobs.retry(Filter()) == done("retry", 0)
+    preview = app.jobs.preview("retry", Filter())
+
+    assert (preview.count, preview.passed_over, preview.states) == (1, 1, {"failed": 1})
+    assert app.jobs.retry(Filter()) == done("retry", 1, 1)
+    assert app.jobs.retry(Filter(ids=[cancelled])) == done("retry", 0, 1)
     assert app.jobs.retry(Filter(state=["succeeded", "skipped"])) == done("retry", 2)
+    assert app.jobs.retry(Filter(ids=[cancelled], state="cancelled")) == done("retry", 1)
     assert counts(db) == (5, 0)
+
+
+def test_a_job_that_was_cancelled_before_its_time_is_retried_at_that_time(app: Rowlock, db: Db) -> None:
+    tonight = datetime.now(UTC) + timedelta(hours=9)
+    job = put(db, run_at=tonight)
+    app.jobs.cancel(Filter(ids=[job]))
+
+    app.jobs.retry(Filter(state="cancelled"))
+
+    assert one(db, "select run_at from rowlock.jobs") == tonight
 
 
 def test_a_job_whose_key_is_held_by_another_is_not_retried(app: Rowlock, db: Db) -> None:
@@ -395,7 +410,7 @@ def test_verbs_work_where_no_worker_has_made_partitions_for_long(app: Rowlock, d
     answer = app.jobs.cancel(Filter(ids=[job]))
 
     assert answer == done("cancel", 1)
-    assert app.jobs.retry(Filter()) == done("retry", 1)
+    assert app.jobs.retry(Filter(state="cancelled")) == done("retry", 1)
 
 
 # Events
@@ -410,7 +425,7 @@ def test_events_say_who_did_what_when_and_why_newest_first(app: Rowlock, db: Db)
     app.jobs.reprioritise(asked, priority=-1, by="ada")
     app.jobs.run_next(asked)
     app.jobs.cancel(asked, why="not needed")
-    app.jobs.retry(asked, by="bob")
+    app.jobs.retry(Filter(ids=[job], state="cancelled"), by="bob")
 
     events = app.jobs.events(job)
     me = f"{getpass.getuser()}@{socket.gethostname()}"

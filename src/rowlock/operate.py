@@ -115,8 +115,9 @@ class Jobs(Amending):
     ) -> Done:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
-        These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
-        is held by another one now is passed over. A workflow goes on from the step that has failed; if something was
+        These are failed jobs; cancelled, succeeded and skipped ones only if the filter's `state` names them, and are
+        passed over otherwise, as is a job whose key is held by another one now. A job that was cancelled before its
+        time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.
         """
         work = _work("retry", filter, by, why, on_ended=verbs.retry)
@@ -133,8 +134,9 @@ class Jobs(Amending):
     ) -> Done:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
-        These are failed and cancelled jobs; succeeded and skipped ones only if the filter names them. A job whose key
-        is held by another one now is passed over. A workflow goes on from the step that has failed; if something was
+        These are failed jobs; cancelled, succeeded and skipped ones only if the filter's `state` names them, and are
+        passed over otherwise, as is a job whose key is held by another one now. A job that was cancelled before its
+        time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.
         """
         work = _work("retry", filter, by, why, on_ended=verbs.retry)

@@ -234,7 +234,7 @@ def test_a_preview_says_what_a_verb_would_do_and_does_nothing(client: Browser, d
 
 
 def test_only_ticked_jobs_are_meant_if_any_are(client: Browser, db: Db) -> None:
-    first, second, _ = (put(db, "succeeded") for _ in range(3))
+    first, second, _ = (put(db, "failed") for _ in range(3))
 
     preview = (client.get(f"/api/jobs/preview?verb=retry&tick={first}&tick={second}")).json()["preview"]
 

@@ -668,6 +668,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O1",
+        "a bulk retry brings back what somebody cancelled",
+        "tests/test_operate.py::test_only_failed_jobs_are_retried_unless_others_are_named",
+        [
+            Change(
+                "model/verb.py", 'by_default=frozenset({"failed"})', 'by_default=frozenset({"failed", "cancelled"})'
+            ),
+        ],
+    ),
+    Mutant(
         "W1",
         "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
         "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",

@@ -128,7 +128,7 @@ def test_a_workflow_that_waits_is_undone_when_it_is_cancelled_and_can_be_started
     before = job.record()
     drain(app)
     after = app.workflows.show(job.id)
-    app.jobs.retry(Filter(ids=[job.id]))
+    app.jobs.retry(Filter(ids=[job.id], state="cancelled"))
     drain(app)
     job.signal("answer", "yes")
 

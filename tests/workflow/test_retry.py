@@ -23,7 +23,7 @@ from tests.workflow.remembering import (
 
 
 def retry(app: Rowlock, job: UUID) -> None:
-    assert app.jobs.retry(Filter(ids=[job])).changed == 1
+    assert app.jobs.retry(Filter(ids=[job], state=("failed", "cancelled"))).changed == 1
 
 
 def test_what_is_folded_comes_back_as_it_was(app: Rowlock, db: Db) -> None:

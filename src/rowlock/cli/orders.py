@@ -32,6 +32,7 @@ _DID: Mapping[VerbName, str] = {
 }
 # Which jobs a verb passes over, where that may surprise.
 _SPARED: Mapping[VerbName, str] = {
+    "retry": "cancelled jobs are retried with --state cancelled only, and a job whose key another one holds not at all",
     "delete": "running jobs, workflows that have begun and children of workflows are not deleted; cancel them first",
     "run_next": "jobs that run or wait, and workflows that sleep, cannot be put first",
 }

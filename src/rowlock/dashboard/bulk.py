@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 from rowlock.dashboard.wanted import Wanted, read_argument
-from rowlock.model.filter import Filter
-from rowlock.model.verb import ENDED, VerbName
+from rowlock.model.verb import VerbName
 from rowlock.model.words import count
 from rowlock.operate import Jobs
 
@@ -31,13 +28,6 @@ _DID: Final[Mapping[VerbName, tuple[str, str]]] = {
     "reprioritise": ("has the new priority", "have the new priority"),
     "delete": ("is deleted", "are deleted"),
 }
-
-
-def order_filter(wanted: Wanted, verb: VerbName, now: datetime) -> Filter:
-    """The jobs that are meant. Of those that were ticked, retry takes also what has succeeded: they are named."""
-    asked = wanted.filter(now)
-    is_chosen = verb == "retry" and wanted.ids and not wanted.state
-    return replace(asked, state=sorted(ENDED)) if is_chosen else asked
 
 
 def in_words(wanted: Wanted) -> str:

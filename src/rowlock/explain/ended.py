@@ -86,7 +86,7 @@ def _cancelled(situation: Situation, record: JobRecord) -> Cause:
         return Cause("cancelled", says, "if it was worth running, enqueue it again with a longer expires=", facts)
     if record.reason != "asked":
         return Cause("cancelled", f"Its handler cancelled it at {ended}{because(record.reason)}.", facts=facts)
-    again = f"{command('jobs', 'retry', record.id)}, if that was a mistake"
+    again = f"{command('jobs', 'retry', record.id, '--state', 'cancelled')}, if that was a mistake"
     asked = situation.event("cancelled") or situation.event("replaced")
     if asked is None:
         return Cause("cancelled", f"It was cancelled at {ended}, because somebody asked for it.", again, facts)

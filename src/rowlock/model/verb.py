@@ -20,7 +20,7 @@ ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb: the states it `changes`, and those it `looks` at when the filter names none.
+    """A verb: the states it can change, those it changes when the filter names none, and those it looks at then.
 
     What it looks at and does not change is passed over, and counted: also live workflows that have begun, and children,
     if it `spares` them.
@@ -29,6 +29,7 @@ class Verb:
     name: VerbName
     changes: frozenset[State]
     looks: frozenset[State]
+    by_default: frozenset[State] | None = None  # None: all that it can change
     spares: bool = False
 
     def states(self, asked: Filter) -> frozenset[State]:
@@ -42,6 +43,12 @@ class Verb:
             )
         return asked.states & (self.changes | self.looks)
 
+    def targets(self, asked: Filter) -> frozenset[State]:
+        """The states that it changes for this filter."""
+        if asked.states is None:
+            return self.changes if self.by_default is None else self.by_default
+        return asked.states & self.changes
+
 
 _ADVICE: Final = {
     "retry": "to run a live job at once, use run_next",
@@ -50,7 +57,8 @@ _ADVICE: Final = {
 }
 
 VERBS: Final[dict[VerbName, Verb]] = {
-    "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"})),
+    # Whoever cancelled a job meant it: only a filter that names the state brings it back.
+    "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"}), by_default=frozenset({"failed"})),
     "cancel": Verb("cancel", changes=LIVE, looks=LIVE),
     "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES), spares=True),
     "move": Verb("move", changes=LIVE - {"running"}, looks=LIVE),

@@ -116,8 +116,8 @@ def page(
 
 def preview(asked: Filter, verb: Verb, *, looks: Looks | None = None, enough: Enough = never) -> Conversation[Preview]:
     """What a verb would do."""
-    states = verb.states(asked)
-    newest = yield from _newest(asked, states=states & verb.changes, limit=_SAMPLES, looks=looks, enough=enough)
+    states, targets = verb.states(asked), verb.targets(asked)
+    newest = yield from _newest(asked, states=targets, limit=_SAMPLES, looks=looks, enough=enough)
     samples = [record for record in newest.records if not (verb.spares and record.begun)]
     found: list[Found] = []
     before: UUID | None = None
@@ -128,7 +128,7 @@ def preview(asked: Filter, verb: Verb, *, looks: Looks | None = None, enough: En
         if before is None or enough():
             break
     counted = found[:_MOST_COUNTED]
-    changes = [row for row in counted if row.state in verb.changes and not (verb.spares and row.begun)]
+    changes = [row for row in counted if row.state in targets and not (verb.spares and row.begun)]
     return Preview(
         verb=verb.name,
         count=len(changes),

@@ -34,9 +34,10 @@ class Work:
         """Change what matches in the next window. Held again after a lost answer, it does what is left to do."""
         states = self.verb.states(self.filter)
         window = yield from look(self.filter, states=states, before=done.before, limit=WINDOW, whole=False)
+        targets = self.verb.targets(self.filter)
         changed = 0
         for act, live in ((self.on_live, True), (self.on_ended, False)):
-            rows = [row for row in window.found if (row.state in LIVE) == live]
+            rows = [row for row in window.found if row.state in targets and (row.state in LIVE) == live]
             if act is not None and rows:
                 changed += sum((yield act(rows, actor=self.actor, why=self.why)))
         passed_over = len(window.found) - changed

@@ -21,10 +21,10 @@ from rowlock.model.timeline import Timeline
 @app_options(required=False)
 @debug_option
 def retry(choice: Choice, *, job_id: UUID, why: str | None, by: str | None, as_json: bool) -> None:
-    """Let a failed or cancelled workflow go on from the step that has failed.
+    """Let a failed workflow go on from the step that has failed.
 
     It keeps its id, its key and what it did before. If something was undone, it starts from the beginning. To retry
-    many, use rowlock jobs retry.
+    many, or a cancelled one, use rowlock jobs retry.
     """
     with opened(choice) as app:
         before = app.workflows.show(job_id)
@@ -44,6 +44,7 @@ def _why_not(before: Timeline) -> str:
     job = before.job
     if not job.ended:
         return f"workflow {job.id} has not ended; it is {job.state}"
-    if job.state in {"failed", "cancelled"}:
+    if job.state == "failed":
         return f"workflow {job.id} was not retried: another job holds its key {job.key!r}"
-    return f"workflow {job.id} has {job.state}; to run it again, say: rowlock jobs retry {job.id} --state {job.state}"
+    was = "was" if job.state == "cancelled" else "has"
+    return f"workflow {job.id} {was} {job.state}; to run it again, say: rowlock jobs retry {job.id} --state {job.state}"

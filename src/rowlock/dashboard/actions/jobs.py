@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 from pydantic_core import from_json
 
 from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.bulk import ACTS, in_words, order_filter, told
+from rowlock.dashboard.bulk import ACTS, in_words, told
 from rowlock.dashboard.confirm import check_expected, most_of
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.orders import Order
@@ -120,7 +120,7 @@ async def order(verb: VerbName, desk: Desk, asked: Ordered) -> Did:
     if asked.typed is not None and asked.typed.strip().replace(",", "").removesuffix("+") != str(asked.expected):
         raise InvalidOption(f"type {asked.expected} to confirm; nothing was changed")
     [now] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
-    wanted = order_filter(asked, verb, now)
+    wanted = asked.filter(now)
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
     most = None
     if not asked.ids:

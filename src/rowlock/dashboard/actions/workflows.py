@@ -113,7 +113,7 @@ async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
     """Let it go on from the step that has failed, or from the beginning if something was undone."""
     before = await (await desk.app.aget(asked.id)).arecord()
     kept = _kept(await desk.app.workflows.ashow(asked.id))  # afterwards a worker may have done more
-    done = await desk.app.jobs.aretry(Filter(ids=[asked.id]), by=desk.who, why=asked.why)
+    done = await desk.app.jobs.aretry(Filter(ids=[asked.id], state=("failed", "cancelled")), by=desk.who, why=asked.why)
     to = f"/workflows/{asked.id}"
     if not done.changed:
         why_not = (

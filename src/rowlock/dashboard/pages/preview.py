@@ -9,7 +9,6 @@ from uuid import UUID
 
 from pydantic import model_validator
 
-from rowlock.dashboard.bulk import order_filter
 from rowlock.dashboard.confirm import preview
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.names import known_names
@@ -45,8 +44,7 @@ class PreviewShown:
 async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
     """Count them, as far as a second goes."""
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
-    wanted = order_filter(asked, asked.verb, at)
-    shown = await preview(desk, asked.verb, wanted)
+    shown = await preview(desk, asked.verb, asked.filter(at))
     return PreviewShown(at=at, preview=shown, queues=(await known_names(desk.look)).queues)
 
 

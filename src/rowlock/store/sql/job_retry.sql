@@ -1,4 +1,5 @@
--- Put ended jobs back among the live ones: ready now, under their old ids, with all their attempts before them.
+-- Put ended jobs back among the live ones: ready now, under their old ids, with all their attempts before them. One that was
+-- cancelled before its time is due at that time.
 -- Decides by the rows it locks. A key is taken again, or is still its job's for a period, which is over with that; a job whose
 -- key another one holds stays where it is. Keys are taken in the order in which enqueue takes them, so that the two cannot
 -- deadlock; of two jobs with one key the newer gets it.
@@ -31,8 +32,9 @@ back as (
         version, wakes, workflow_state
     )
     select
-        id, queue, task, priority, claims, attempts, rowlock.now(), created_at, started_at, worker, args, key, tags, errors,
-        version, (version is not null)::integer, workflow_state
+        id, queue, task, priority, claims, attempts,
+        case state when 'cancelled' then greatest(run_at, rowlock.now()) else rowlock.now() end,
+        created_at, started_at, worker, args, key, tags, errors, version, (version is not null)::integer, workflow_state
     from mine
     where key is null or id = any(array(select job from taken)) or id = any(array(select job from kept))
     on conflict (id) do nothing
