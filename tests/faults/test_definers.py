@@ -40,6 +40,8 @@ def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(est
         "drop_part": True,
         "take_back": True,
         "trip": True,
+        "end_pauses": True,
+        "clear_spare_events": True,
         "make_way": True,
         "sent_before": True,
         "send_signal": True,
@@ -213,6 +215,48 @@ def test_a_worker_trips_a_breaker_and_pauses_nothing_in_another_way(estate: Esta
     assert pauses == [("task", "held", "ada", True), ("task", "failing", "breaker", False)]
 
 
+def test_a_worker_ends_no_pause_that_holds_and_cannot_say_that_an_operator_did(estate: Estate) -> None:
+    forged = "insert into rowlock.events (kind, actor, details) values ('resumed', 'ada', '{}')"
+    dated = "insert into rowlock.events (kind, actor, login) values ('rescued', 'ada', 'ada')"
+    with estate.session(OWNER) as db, estate.session("worker") as worker:
+        db.execute("insert into rowlock.pauses (kind, name, actor, at) values ('queue', 'held', 'ada', now())")
+        db.execute(
+            "insert into rowlock.pauses (kind, name, until, actor, at) values ('queue', 'over', now(), 'ada', now())"
+        )
+
+        ended = worker.execute("select kind, name from rowlock.end_pauses('ada')").fetchall()
+        for text in ("delete from rowlock.pauses where name = 'held'", forged, dated):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                worker.execute(text.encode())
+
+        left = db.execute("select name from rowlock.pauses").fetchall()
+        [event] = db.execute("select kind, actor, login from rowlock.events where kind = 'pause_over'").fetchall()
+        login = one(worker, "select session_user")
+        db.execute("delete from rowlock.pauses; delete from rowlock.events where kind = 'pause_over'")
+    assert (ended, left) == ([("queue", "over")], [("held",)])
+    assert event == ("pause_over", "ada", login)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("args", "json_build_object('x', repeat('x', 1048576))"),
+        ("tags", "array(select 'tag' from generate_series(1, 33))"),
+        ("tags", "array[repeat('x', 10000)]"),
+    ],
+)
+def test_a_row_that_is_inserted_without_the_api_is_bounded_as_by_the_api(
+    estate: Estate, column: str, value: str
+) -> None:
+    given = {"args": "'{}'", "tags": "null"} | {column: value}
+    text = f"""
+        insert into rowlock.jobs (id, queue, task, attempts, run_at, created_at, args, tags)
+        values (gen_random_uuid(), 'q', 't', 1, now(), now(), {given["args"]}, {given["tags"]})
+    """
+    with estate.session("enqueue") as db, pytest.raises(psycopg.errors.CheckViolation, match=f"{column}_.*at_most"):
+        db.execute(text.encode())
+
+
 def test_an_enqueuer_cannot_take_back_a_job_that_is_not_there_twice(estate: Estate) -> None:
     with estate.session("enqueue") as db:
         job = one(db, "select rowlock.enqueue('t', queue => 'not taken back')")
@@ -278,8 +322,12 @@ def test_an_enqueuer_replaces_what_has_not_started_and_nothing_else_of_it(estate
             db.execute("update rowlock.jobs set args = '{}'")
 
         [after] = owner.execute(facts.encode()).fetchall()
-        owner.execute("delete from rowlock.jobs; delete from rowlock.keys")
+        said = owner.execute(
+            "select kind, actor = login, details ->> 'key' from rowlock.events where job = %s", [job]
+        ).fetchall()
+        owner.execute("delete from rowlock.jobs; delete from rowlock.keys; delete from rowlock.events")
     assert answered == job
+    assert said == [("rewritten", True, "theirs")]
     assert (after[:-1], before[-1], after[-1]) == (before[:-1], "1", "2")
 
 

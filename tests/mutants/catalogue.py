@@ -678,6 +678,42 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O2",
+        "a worker may delete an operator's pause",
+        "tests/faults/test_definers.py::test_a_worker_ends_no_pause_that_holds_and_cannot_say_that_an_operator_did",
+        [
+            Change(
+                "store/roles.py",
+                '    "pauses": {"select": ALL},\n    "breakers"',
+                '    "pauses": {"select": ALL, "delete": ALL},\n    "breakers"',
+            ),
+        ],
+    ),
+    Mutant(
+        "O3",
+        "a worker may write that an operator has resumed a queue",
+        "tests/faults/test_definers.py::test_a_worker_ends_no_pause_that_holds_and_cannot_say_that_an_operator_did",
+        [
+            Change(
+                "store/roles.py",
+                '("rescued", "poisoned", "replaced", "abandoned")',
+                '("rescued", "poisoned", "resumed", "replaced", "abandoned")',
+            ),
+        ],
+    ),
+    Mutant(
+        "O4",
+        "only the API bounds what a job is given",
+        "tests/faults/test_definers.py::test_a_row_that_is_inserted_without_the_api_is_bounded_as_by_the_api",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "pg_column_size(args) <= 1048576 + 4",
+                "pg_column_size(args) <= 1048576000",
+            ),
+        ],
+    ),
+    Mutant(
         "W1",
         "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
         "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",

@@ -210,7 +210,7 @@ def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_an
     assert db.execute("select id::text, crashes from rowlock.jobs").fetchall() == [(killed, 1)]
     assert db.execute("select from rowlock.pauses").fetchall() == []
     said = db.execute("select kind from rowlock.events where expires_on = 'infinity' order by 1").fetchall()
-    assert said == [("cancelled",), ("rescued",), ("resumed",)]
+    assert said == [("cancelled",), ("pause_over",), ("rescued",)]
 
 
 def parts_of_events(db: Db) -> list[str]:

@@ -129,7 +129,7 @@ def test_it_goes_on_by_itself_and_counts_from_the_start(
 
     assert app.pauses() == []
     (kind, _, details), *_ = events(app)
-    assert (kind, details["why"]) == ("resumed", "its time was over")
+    assert (kind, details["task"]) == ("pause_over", "call")
 
 
 def test_somebody_who_resumes_it_ends_it_at_once_and_what_was_counted_is_forgotten(

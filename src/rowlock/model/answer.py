@@ -83,7 +83,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that an operator or upkeep did, to a job, a queue or a task: when, who (`actor`), and the `details`."""
+    """Something that an operator or upkeep did, to a job, a queue or a task: when, who (`actor`), and the `details`.
+
+    `actor` is the name that the client gave, `login` the role that it was logged in as, which PostgreSQL recorded.
+    """
 
     id: UUID
     at: datetime
@@ -91,6 +94,7 @@ class Event:
     job: UUID | None
     actor: str
     details: Mapping[str, Any]
+    login: str | None = None
 
     @property
     def worker(self) -> str | None:
@@ -105,6 +109,7 @@ class Event:
             "kind": self.kind,
             "job": _text(self.job),
             "actor": self.actor,
+            "login": self.login,
             "details": dict(self.details),
         }
 

@@ -119,7 +119,7 @@ _WORK: Rights = {
     "history": {"insert": ALL},
     "keys": {"update": ("until",), "delete": ALL},
     "queues": {"select": ALL},
-    "pauses": {"select": ALL, "delete": ALL},
+    "pauses": {"select": ALL},
     "breakers": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     # What an operator has edited is not a worker's to change.
     "schedules": {"select": ALL, "insert": _DECLARED, "update": (*_DECLARED, *_FIRED)},
@@ -176,8 +176,8 @@ ROLES: tuple[Role, ...] = (
     Role(
         "worker",
         _with(_ENQUEUE, _WORK, _LOG),
-        (*_CLIENT, "shown_state", "token", "folded", "add_error", *_PARTS, "trip"),
-        events=("rescued", "poisoned", "resumed", "replaced", "abandoned"),
+        (*_CLIENT, "shown_state", "token", "folded", "add_error", *_PARTS, "trip", "end_pauses"),
+        events=("rescued", "poisoned", "replaced", "abandoned"),
     ),
     Role("viewer", _VIEW, ("now", "shown_state", "unfolded")),
     Role(
@@ -190,6 +190,10 @@ ROLES: tuple[Role, ...] = (
         ),
     ),
 )
+
+
+KINDS_OF_FUNCTIONS = ("pause_over", "rewritten")
+"""Kinds of events that nobody may add: functions with their owner's rights do."""
 
 
 def names(schema: str) -> list[str]:

@@ -77,7 +77,13 @@ def events(*, limit: int, job: str | None = None, before: Event | None = None) -
 
 def read_event(row: Row) -> Event:
     """A row of an event, its details as text."""
-    event_id, at, kind, job, actor, details = row
+    event_id, at, kind, job, actor, login, details = row
     return Event(
-        UUID(event_id), datetime.fromisoformat(at), kind, None if job is None else UUID(job), actor, from_json(details)
+        UUID(event_id),
+        datetime.fromisoformat(at),
+        kind,
+        None if job is None else UUID(job),
+        actor,
+        from_json(details),
+        login,
     )

@@ -59,10 +59,11 @@ def show_events(found: Sequence[Event], now: datetime, *, title: str | None = No
         Column("when", least=10),
         Column("what", least=9),
         Column("by", least=10),
+        Column("login", least=8, rank=3),
         Column("job", least=36, rank=2),
         Column("details", least=12, rank=1),
     ]
-    rows = [(words.age(one.at, now), one.kind, one.actor, one.job, _details(one)) for one in found]
+    rows = [(words.age(one.at, now), one.kind, one.actor, one.login, one.job, _details(one)) for one in found]
     show(columns, rows, title=title)
 
 

@@ -16,11 +16,11 @@ from rowlock.model.answer import Event, EventPage, EventPlace
 from rowlock.model.filter import check_id
 from rowlock.store import events, schema
 from rowlock.store.query import Conversation
-from rowlock.store.roles import ROLES
+from rowlock.store.roles import KINDS_OF_FUNCTIONS, ROLES
 
 _LIMIT: Final = 50
 _WINDOW: Final = events.WINDOW
-KINDS: Final = tuple(sorted({kind for role in ROLES for kind in role.events}))
+KINDS: Final = tuple(sorted({kind for role in ROLES for kind in role.events} | set(KINDS_OF_FUNCTIONS)))
 """What can be done, as events name it."""
 
 

@@ -68,7 +68,11 @@ create table rowlock.jobs (
     check (cancel_at is null or state = 'running' or version is not null or parent is not null),
     check (wakes_at is null or state <> 'running'),
     check ((state = 'running') = (token is not null)),
-    check ((state = 'waiting') = (waits_for is not null))
+    check ((state = 'waiting') = (waits_for is not null)),
+    -- As in the API, for those who insert rows themselves. By the size as it is stored, which reads nothing that is long: an
+    -- update checks it again. A value that is being inserted is not yet compressed.
+    constraint args_of_1_mib_at_most check (pg_column_size(args) <= 1048576 + 4),
+    constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192)
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
@@ -642,6 +646,13 @@ create function rowlock.make_way(
         set args = make_way.args, run_at = due, priority = coalesce(make_way.priority, live.priority),
             expires_at = coalesce(due + lifetime, live.expires_at)
         where job.id = holder;
+        -- Somebody's job has other arguments now. A debounce is meant to happen often, and is not written down.
+        if at_most is null then
+            insert into rowlock.events (kind, job, actor, details)
+            values ('rewritten', holder, session_user, json_build_object(
+                'task', live.task, 'queue', live.queue, 'key', key, 'run_at', due, 'from', live.run_at
+            ));
+        end if;
         if due <= rowlock.now() and (due, coalesce(priority, live.priority)) <> (live.run_at, live.priority)
             and exists (select from rowlock.parked where parked.queue = live.queue) then
             perform pg_notify(rowlock.channel(live.queue), 'below');
@@ -984,7 +995,8 @@ create table rowlock.events (
     expires_on  date not null default rowlock.event_expiry(),
     kind        text not null,                  -- rescued, poisoned, …
     job         uuid,
-    actor       text not null,                  -- who: an operator's name, or worker HOST:PID
+    actor       text not null,                  -- who: an operator's name, or worker HOST:PID, as the client says
+    login       text not null default session_user,  -- and as PostgreSQL does: no role may write this column
     details     json not null default '{}',
     primary key (id, expires_on)
 ) partition by range (expires_on);
@@ -1059,10 +1071,26 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
     select exists (select from made)
     $$;
 
+-- End the pauses whose time is over, which any worker does; answers them. Each is an event of a kind of its own: `resumed` is an
+-- operator's. With the owner's rights, so that a worker cannot delete a pause that holds.
+create function rowlock.end_pauses(actor text) returns table (kind text, name text)
+    language sql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    with gone as (
+        delete from rowlock.pauses as pause where pause.until <= rowlock.now() returning pause.kind, pause.name, pause.until
+    ),
+    logged as (
+        insert into rowlock.events (kind, actor, details)
+        select 'pause_over', end_pauses.actor, json_build_object(gone.kind, gone.name, 'until', gone.until) from gone
+    )
+    select gone.kind, gone.name from gone
+    $$;
+
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
     rowlock.now, rowlock.shown_state, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
     rowlock.event_expiry, rowlock.clear_spare_events,
     rowlock.add_error, rowlock.folded, rowlock.unfolded, rowlock.branch, rowlock.resumed, rowlock.enqueue, rowlock.put,
-    rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.signal, rowlock.send_signal
+    rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.end_pauses, rowlock.signal, rowlock.send_signal
 from public;

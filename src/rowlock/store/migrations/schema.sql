@@ -15,6 +15,7 @@ create table rowlock.events (
     kind text not null,
     job uuid,
     actor text not null,
+    login text not null default SESSION_USER,
     details json not null default '{}'::json,
     constraint events_pkey PRIMARY KEY (id, expires_on)
 ) partition by RANGE (expires_on);
@@ -94,6 +95,7 @@ create table rowlock.jobs (
     wakes integer not null default 0,
     wakes_at integer,
     workflow_state json,
+    constraint args_of_1_mib_at_most CHECK ((pg_column_size(args) <= (1048576 + 4))),
     constraint jobs_attempts_check CHECK ((attempts > 0)),
     constraint jobs_check CHECK (((cancel_at IS NULL) OR (state = 'running'::text) OR (version IS NOT NULL) OR (parent IS NOT NULL))),
     constraint jobs_check1 CHECK (((wakes_at IS NULL) OR (state <> 'running'::text))),
@@ -106,7 +108,8 @@ create table rowlock.jobs (
     constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_version_check CHECK ((version > 0)),
-    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text])))
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text]))),
+    constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192)))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
@@ -422,6 +425,22 @@ AS $function$
     end
     $function$;
 
+CREATE OR REPLACE FUNCTION rowlock.end_pauses(actor text)
+ RETURNS TABLE(kind text, name text)
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+    with gone as (
+        delete from rowlock.pauses as pause where pause.until <= rowlock.now() returning pause.kind, pause.name, pause.until
+    ),
+    logged as (
+        insert into rowlock.events (kind, actor, details)
+        select 'pause_over', end_pauses.actor, json_build_object(gone.kind, gone.name, 'until', gone.until) from gone
+    )
+    select gone.kind, gone.name from gone
+    $function$;
+
 CREATE OR REPLACE FUNCTION rowlock.enqueue(task text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT NULL::integer, run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, delay interval DEFAULT NULL::interval, key text DEFAULT NULL::text, tags text[] DEFAULT NULL::text[], attempts integer DEFAULT NULL::integer, expires interval DEFAULT NULL::interval, period interval DEFAULT NULL::interval, taken text DEFAULT 'return'::text, at_most interval DEFAULT NULL::interval, version integer DEFAULT NULL::integer)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -588,6 +607,13 @@ AS $function$
         set args = make_way.args, run_at = due, priority = coalesce(make_way.priority, live.priority),
             expires_at = coalesce(due + lifetime, live.expires_at)
         where job.id = holder;
+        -- Somebody's job has other arguments now. A debounce is meant to happen often, and is not written down.
+        if at_most is null then
+            insert into rowlock.events (kind, job, actor, details)
+            values ('rewritten', holder, session_user, json_build_object(
+                'task', live.task, 'queue', live.queue, 'key', key, 'run_at', due, 'from', live.run_at
+            ));
+        end if;
         if due <= rowlock.now() and (due, coalesce(priority, live.priority)) <> (live.run_at, live.priority)
             and exists (select from rowlock.parked where parked.queue = live.queue) then
             perform pg_notify(rowlock.channel(live.queue), 'below');

@@ -24,14 +24,14 @@ found as materialized (
     order by seen.at desc, seen.id desc
     limit :limit::integer
 )
-select went.looked, went.at, went.id, event.id, event.at, event.kind, event.job, event.actor, event.details
+select went.looked, went.at, went.id, event.id, event.at, event.kind, event.job, event.actor, event.login, event.details
 from (
     select count(*) as looked, min(seen.at) as at, (array_agg(seen.id order by seen.at, seen.id))[1] as id from seen
 ) as went
 left join (
     found
     cross join lateral (
-        select whole.id, whole.at, whole.kind, whole.job, whole.actor, whole.details::text
+        select whole.id, whole.at, whole.kind, whole.job, whole.actor, whole.login, whole.details::text
         from rowlock.events as whole
         where whole.at = found.at and whole.id = found.id
         limit 1

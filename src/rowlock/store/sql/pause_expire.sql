@@ -2,11 +2,7 @@
 -- These are the tasks of such pauses, and those of jobs that were set aside while somebody resumed their task: their worker
 -- had claimed them before, and put them aside after, what was waiting had been released.
 with recursive gone as (
-    delete from rowlock.pauses where until <= rowlock.now() returning kind, name, until
-),
-logged as (
-    insert into rowlock.events (kind, actor, details)
-    select 'resumed', :actor, json_build_object(kind, name, 'why', 'its time was over', 'until', until) from gone
+    select kind, name from rowlock.end_pauses(:actor)
 ),
 -- A look from task to task in the index: it costs the tasks that wait, not their jobs.
 aside (task) as (
