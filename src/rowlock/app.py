@@ -184,12 +184,12 @@ class Rowlock(Signalling, Observing):
         """The job of that id, live or ended; JobNotFound if there is none."""
         refuse_in_loop("app.get", "await app.aget(…)")
         known = check_id(job_id)
-        return self._handle(self.database.converse(lambda _resend: show(known), atomic=False))
+        return self._handle(self.database.join(lambda _resend: show(known), atomic=False))
 
     async def aget(self, job_id: UUID | str) -> Job[Any]:
         """The job of that id, live or ended; JobNotFound if there is none."""
         known = check_id(job_id)
-        return self._handle(await self.database.aconverse(lambda _resend: show(known), atomic=False))
+        return self._handle(await self.database.ajoin(lambda _resend: show(known), atomic=False))
 
     def _handle(self, record: JobRecord) -> Job[Any]:
         return Job(

@@ -31,7 +31,7 @@ from rowlock.model.record import JobRecord
 from rowlock.model.row import Ending
 from rowlock.model.spec import Keep
 from rowlock.store import outline, verbs, waiters
-from rowlock.store.query import Conversation, alone
+from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
 from rowlock.store.signals import sending
 
@@ -80,9 +80,13 @@ class Job(Generic[R_co]):
         seconds = self._checked(timeout)
         refuse_in_loop("job.result", "await job.aresult(…)")
         uncommitted = self._may_be_uncommitted()
-        if seconds == 0:
-            looked = self._room.database.converse(lambda _resend: alone(waiters.endings([self._id])), atomic=False)
-            return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+        database = self._room.database
+        if (block := database.within.block()) is not None or seconds == 0:
+            looked = database.converse(self._looking, connection=block, atomic=False)
+            if looked or seconds == 0:
+                return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+            if uncommitted:
+                raise self._missing(uncommitted=True, seen=False)
         end = self._room.enter(self._id)
         try:
             futures.wait([end], seconds)
@@ -98,11 +102,13 @@ class Job(Generic[R_co]):
         """
         seconds = self._checked(timeout)
         uncommitted = self._may_be_uncommitted()
-        if seconds == 0:
-            looked = await self._room.database.aconverse(
-                lambda _resend: alone(waiters.endings([self._id])), atomic=False
-            )
-            return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+        database = self._room.database
+        if (block := await database.within.ablock()) is not None or seconds == 0:
+            looked = await database.aconverse(self._looking, connection=block, atomic=False)
+            if looked or seconds == 0:
+                return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
+            if uncommitted:
+                raise self._missing(uncommitted=True, seen=False)
         end = asyncio.wrap_future(self._room.enter(self._id))
         try:
             await asyncio.wait([end], timeout=seconds)
@@ -110,23 +116,26 @@ class Job(Generic[R_co]):
         finally:
             end.cancel()
 
+    def _looking(self, _resend: bool) -> Conversation[list[Ending]]:  # noqa: FBT001  as converse calls it
+        return (yield waiters.endings([self._id]))
+
     def record(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
         refuse_in_loop("job.record", "await job.arecord()")
-        return self._room.database.converse(lambda _resend: show(self.id), atomic=False)
+        return self._room.database.join(lambda _resend: show(self.id), atomic=False)
 
     async def arecord(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
-        return await self._room.database.aconverse(lambda _resend: show(self.id), atomic=False)
+        return await self._room.database.ajoin(lambda _resend: show(self.id), atomic=False)
 
     def explain(self) -> Explanation:
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
         refuse_in_loop("job.explain", "await job.aexplain()")
-        return self._room.database.converse(self._explaining())
+        return self._room.database.join(self._explaining())
 
     async def aexplain(self) -> Explanation:
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        return await self._room.database.aconverse(self._explaining())
+        return await self._room.database.ajoin(self._explaining())
 
     def _explaining(self) -> Callable[[bool], Conversation[Explanation]]:
         known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
@@ -135,28 +144,33 @@ class Job(Generic[R_co]):
             self.id, known=lambda _task, _version: known, keep=keep, uncommitted=self._may_be_uncommitted()
         )
 
-    def cancel(self, *, by: str | None = None, why: str | None = None) -> bool:
+    def cancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> bool:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
         A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
-        workflow that has begun ends when a worker has undone what it did.
+        workflow that has begun ends when a worker has undone what it did. Like an enqueue it joins the transaction of
+        `connection`, or of the one that it is `within`: then all of this holds from the commit on.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
-        refuse_in_loop("job.cancel", "await job.acancel()")
         database, cancelling = self._room.database, self._cancelling(by, why)
-        database.converse(lambda _resend: make_partitions(longest=self._keep.longest))
-        return database.converse(cancelling)
+        lent = database.within.choose(connection)
+        if lent is None:
+            refuse_in_loop("job.cancel", "await job.acancel()")
+        database.converse(lambda _resend: make_partitions(longest=self._keep.longest), connection=lent)
+        return database.converse(cancelling, connection=lent)
 
-    async def acancel(self, *, by: str | None = None, why: str | None = None) -> bool:
+    async def acancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> bool:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
         A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
-        workflow that has begun ends when a worker has undone what it did.
+        workflow that has begun ends when a worker has undone what it did. Like an enqueue it joins the transaction of
+        `connection`, or of the one that it is `within`: then all of this holds from the commit on.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
         database, cancelling = self._room.database, self._cancelling(by, why)
-        await database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
-        return await database.aconverse(cancelling)
+        lent = database.within.choose(connection)
+        await database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest), connection=lent)
+        return await database.aconverse(cancelling, connection=lent)
 
     def _cancelling(self, by: str | None, why: str | None) -> Callable[[bool], Conversation[bool]]:
         actor, reason = check_actor(by), check_why(why)

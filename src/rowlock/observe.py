@@ -77,11 +77,11 @@ class Observing:
     def explain(self, job_id: UUID | str) -> Explanation:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
         refuse_in_loop("app.explain", "await app.aexplain(…)")
-        return self.database.converse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
+        return self.database.join(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
 
     async def aexplain(self, job_id: UUID | str) -> Explanation:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        return await self.database.aconverse(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
+        return await self.database.ajoin(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
 
     def stats(self) -> Stats:
         """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.

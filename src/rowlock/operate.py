@@ -62,7 +62,7 @@ class Jobs(Amending):
         With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
         """
         refuse_in_loop("app.jobs.list", "await app.jobs.alist(…)")
-        return self._database.converse(_page(filter, limit, before, within), atomic=False)
+        return self._database.join(_page(filter, limit, before, within), atomic=False)
 
     async def alist(
         self,
@@ -76,31 +76,29 @@ class Jobs(Amending):
 
         With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
         """
-        return await self._database.aconverse(_page(filter, limit, before, within), atomic=False)
+        return await self._database.ajoin(_page(filter, limit, before, within), atomic=False)
 
     def preview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
         """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
         refuse_in_loop("app.jobs.preview", "await app.jobs.apreview(…)")
-        return self._database.converse(_preview(filter, verb, within), atomic=False)
+        return self._database.join(_preview(filter, verb, within), atomic=False)
 
     async def apreview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
         """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
-        return await self._database.aconverse(_preview(filter, verb, within), atomic=False)
+        return await self._database.ajoin(_preview(filter, verb, within), atomic=False)
 
     def events(
         self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
     ) -> tuple[Event, ...]:
         """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
         refuse_in_loop("app.jobs.events", "await app.jobs.aevents(…)")
-        return self._database.converse(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
+        return self._database.join(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
 
     async def aevents(
         self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
     ) -> tuple[Event, ...]:
         """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
-        return await self._database.aconverse(
-            partial(_events, _checked(job_id), check_limit(limit), before), atomic=False
-        )
+        return await self._database.ajoin(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
 
     # Doing
 
@@ -306,9 +304,9 @@ class Jobs(Amending):
     def _do(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
         refuse_in_loop(f"app.jobs.{work.verb.name}", f"await app.jobs.a{work.verb.name}(…)")
         done = Done(work.verb.name, before=_checked(before))
-        self._database.converse(partial(_prepare, self._keep))
+        self._database.join(partial(_prepare, self._keep))
         while True:
-            done = self._database.converse(partial(work.window, done))
+            done = self._database.join(partial(work.window, done))
             if track is not None:
                 track(done)
             if done.before is None:
@@ -316,9 +314,9 @@ class Jobs(Amending):
 
     async def _ado(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
         done = Done(work.verb.name, before=_checked(before))
-        await self._database.aconverse(partial(_prepare, self._keep))
+        await self._database.ajoin(partial(_prepare, self._keep))
         while True:
-            done = await self._database.aconverse(partial(work.window, done))
+            done = await self._database.ajoin(partial(work.window, done))
             if track is not None:
                 track(done)
             if done.before is None:

@@ -134,7 +134,9 @@ def test_a_job_belongs_to_the_atomic_block_around_it(app: DjangoRowlock) -> None
         raise ZeroDivisionError
     with transaction.atomic():
         kept = note.enqueue("kept")
-        assert app.jobs.list().records == ()
+        assert [record.id for record in app.jobs.list().records] == [kept.id]
+        with app.within(None):
+            assert app.jobs.list().records == ()
 
     assert [record.id for record in app.jobs.list().records] == [kept.id]
 

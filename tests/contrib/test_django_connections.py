@@ -10,9 +10,10 @@ import psycopg
 import pytest
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import connection, connections
+from django.utils.connection import ConnectionProxy
 from psycopg.rows import TupleRow
 
-from rowlock import Context, Retry
+from rowlock import Context, Retry, current_job
 from rowlock.contrib.django import DjangoRowlock
 from tests.db.django_site import DEFAULT, visit
 from tests.waiting import auntil, until
@@ -138,3 +139,77 @@ def test_an_async_handler_that_uses_no_orm_starts_no_thread(app: DjangoRowlock, 
     work_off(app, db)
 
     assert one(db, "select result from rowlock.history") == 0
+
+
+# Transactions
+
+
+def insert() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("insert into orders values (1)")
+
+
+def test_a_handlers_transaction_is_on_the_connection_of_the_orm(app: DjangoRowlock, db: Db) -> None:
+    db.execute("create table orders (number integer)")
+
+    @app.task(name="t", retry=SOON)
+    def t() -> None:
+        with current_job().transaction():
+            insert()
+            if current_job().attempt < 3:
+                raise ConnectionError("too late: it is inserted")  # it is not
+
+    with app.within(None):
+        t.enqueue()
+    work_off(app, db)
+
+    assert one(db, "select state from rowlock.history") == "succeeded"
+    assert one(db, "select count(*) from orders") == 1
+
+
+def test_a_steps_transaction_is_on_the_connection_of_the_orm(app: DjangoRowlock, db: Db) -> None:
+    db.execute("create table orders (number integer)")
+    tries: list[object] = []
+
+    def step(lent: object) -> None:
+        insert()
+        tries.append(lent)
+        if len(tries) < 3:
+            raise ConnectionError("too late: it is inserted")  # it is not
+
+    @app.workflow(version=1, name="w")
+    async def w(ctx: Context) -> None:
+        await ctx.using(retry=SOON).transaction(step)
+
+    with app.within(None):
+        w.enqueue()
+    work_off(app, db)
+
+    assert one(db, "select state from rowlock.history") == "succeeded"
+    assert one(db, "select count(*) from orders") == 1
+    assert {type(lent) for lent in tries} == {ConnectionProxy}
+
+
+def test_an_async_handler_is_told_where_its_transaction_can_be(app: DjangoRowlock, db: Db) -> None:
+    db.execute("create table orders (number integer)")
+
+    @app.task(name="refused", retry=Retry(attempts=1))
+    async def refused() -> None:
+        async with current_job().transaction():
+            pass
+
+    @app.task(name="apart")
+    async def apart() -> None:
+        with app.within(None):
+            async with current_job().transaction() as ours:
+                await ours.execute("insert into orders values (1)")
+
+    with app.within(None):
+        app.enqueue_many([refused.bind(), apart.bind()])
+    work_off(app, db)
+
+    query = "select task, coalesce(errors[1] ->> 'message', state) from rowlock.history"
+    said: dict[str, str] = dict(db.execute(query).fetchall())
+    assert "in a sync handler, or, for a psycopg connection, `with app.within(None):` around it" in said["refused"]
+    assert said["apart"] == "succeeded"
+    assert one(db, "select count(*) from orders") == 1

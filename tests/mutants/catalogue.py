@@ -787,6 +787,42 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
     ),
     Mutant(
+        "J3",
+        "a test that may not use the database reaches the real one by connections of ours",
+        "tests/contrib/test_django_without_database.py::test_the_guard_of_pytest_django_forbids_connections_of_ours",
+        [Change("db/within.py", "            self._framework.check()\n", "            pass\n")],
+    ),
+    Mutant(
+        "J4",
+        "a handler's transaction does not cover what it writes by the framework's connection",
+        "tests/contrib/test_django_connections.py::test_a_handlers_transaction_is_on_the_connection_of_the_orm",
+        [Change("db/handlers.py", "        return self._within.choose(named)\n", "        return named\n")],
+    ),
+    Mutant(
+        "J5",
+        "a cancellation stays although the transaction around it is rolled back",
+        "tests/db/test_conformance_cancel.py::test_a_cancellation_disappears_with_the_rollback[django]",
+        [
+            Change(
+                "jobs.py",
+                "        return database.converse(cancelling, connection=lent)\n",
+                "        return database.converse(cancelling)\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "J6",
+        "drain finds no job in Django's TestCase, and says nothing",
+        "tests/testing/test_django.py::test_jobs_run_inside_a_test_case",
+        [
+            Change(
+                "testing/drain.py",
+                "    connection = app.database.within.block() if connection is None else connection\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
         "W7",
         "a transaction whose workflow's row somebody has just then is taken for a zombie's",
         "tests/faults/test_workflow_locks.py::test_a_transaction_of_a_workflow_waits_for_one_who_has_its_row",

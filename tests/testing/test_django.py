@@ -29,8 +29,10 @@ import unittest
 from asgiref.sync import sync_to_async
 from django.db import connection, transaction
 from django.test import TestCase
-from rowlock import Rowlock
-from rowlock.testing import aassert_enqueued, adrain, assert_enqueued, assert_not_enqueued, drain, travel
+from django.db import IntegrityError
+from rowlock import Filter, Rowlock, RowlockError, current_job
+from rowlock.contrib.django import DjangoRowlock
+from rowlock.testing import aassert_enqueued, adrain, assert_enqueued, assert_not_enqueued, drain, fire, moved, travel
 
 app = Rowlock(connection=lambda: connection)
 
@@ -95,6 +97,98 @@ class Orders(TestCase):
         self.assertEqual(await sync_to_async(count)(), 2)
 
 
+found = DjangoRowlock()
+
+
+@found.task(name="pay")
+def pay(number: int) -> int:
+    insert(number)
+    return number
+
+
+@found.task(name="twice")
+def twice() -> None:
+    insert(1)
+    insert("no number")
+
+
+@found.task(name="once")
+def once(number: int) -> int:
+    with current_job().transaction():
+        insert(number)
+        if number < 0:
+            raise IntegrityError("below zero")
+        return current_job().give_result(number)
+
+
+@found.task(name="durable")
+def durable() -> None:
+    with transaction.atomic(durable=True):
+        insert(1)
+
+
+class Found(TestCase):
+    def test_every_verb_finds_the_transaction_of_the_test(self):
+        job = pay.using(delay=timedelta(days=100)).enqueue(7)
+        assert_enqueued(pay.bind(7))
+        self.assertEqual(job.record().state, "ready")
+        self.assertEqual(job.explain().state, "ready")
+        with travel(found, timedelta(days=100)):
+            self.assertEqual(drain(found, raising=True).succeeded, 1)
+        self.assertEqual((job.result(), job.result(timedelta(0)), count()), (7, 7, 1))
+        self.assertEqual(len(found.jobs.list().records), 1)
+        self.assertEqual(found.jobs.delete(Filter()).changed, 1)
+        self.assertEqual(found.jobs.list().records, ())
+        self.assertEqual(fire(found), [])
+
+    def test_a_job_that_has_not_ended_is_not_waited_for(self):
+        with self.assertRaisesRegex(RowlockError, "commit first"):
+            pay.enqueue(7).result()
+
+    def test_a_cancellation_belongs_to_its_block(self):
+        job = pay.enqueue(7)
+        try:
+            with transaction.atomic():
+                assert job.cancel()
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            self.assertEqual(job.record().state, "ready")
+        assert job.cancel()
+        self.assertEqual(job.record().state, "cancelled")
+
+    def test_an_error_of_the_database_is_the_handlers_own_and_the_test_goes_on(self):
+        twice.enqueue()
+        pay.using(priority=-1).enqueue(7)
+        drained = drain(found)
+        self.assertEqual((drained.retried, drained.succeeded), (1, 1))
+        self.assertEqual(type(drained.errors[0]).__name__, "DataError")
+        self.assertEqual(count(), 1)
+
+    def test_a_transaction_is_on_the_apps_own_connection(self):
+        job, failing = once.enqueue(7), once.enqueue(-7)
+        drained = drain(found)
+        self.assertEqual((drained.succeeded, drained.retried, count()), (1, 1, 1))
+        self.assertEqual(job.result(), 7)
+
+    def test_a_durable_block_is_none_inside_a_drain(self):
+        durable.enqueue()
+        self.assertEqual(drain(found, raising=True).succeeded, 1)
+
+    def test_it_cannot_be_put_elsewhere(self):
+        with self.assertRaisesRegex(RowlockError, "settings.DATABASES says where"):
+            with moved(found, "postgresql://localhost/other"):
+                pass
+
+    async def test_so_it_is_in_async_tests(self):
+        job = await pay.aenqueue(7)
+        await aassert_enqueued(pay.bind(7))
+        async with travel(found, timedelta(days=1)):
+            self.assertEqual((await adrain(found, raising=True)).succeeded, 1)
+        self.assertEqual(await job.aresult(), 7)
+        self.assertEqual((await job.arecord()).state, "succeeded")
+        self.assertEqual((await found.jobs.adelete(Filter())).changed, 1)
+
+
 unittest.main(argv=["orders"])
 """
 
@@ -115,5 +209,5 @@ def test_jobs_run_inside_a_test_case(url: str, db: Db, tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "Ran 4 tests" in done.stderr
+    assert "Ran 12 tests" in done.stderr
     assert one(db, "select count(*) from rowlock.history") == one(db, "select count(*) from orders") == 0

@@ -15,9 +15,12 @@ from rowlock.store.query import Conversation
 
 @contextmanager
 def opened(choice: Choice) -> Iterator[Rowlock]:
-    """The app that was chosen; its connections are closed at the end."""
+    """The app that was chosen; its connections are closed at the end.
+
+    What a command does is committed when it ends, so nothing of it joins a connection of the app's own.
+    """
     app = choice.open()
-    with in_words(app.database), app:
+    with in_words(app.database), app, app.within(None):
         yield app
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import AsyncToSync, SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.core.cache import close_caches
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, reset_queries
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.signals import connection_created
@@ -34,6 +36,35 @@ def address(alias: str) -> Address:
 def connection(alias: str) -> object:
     """Django's connection under this alias, whichever thread uses it."""
     return ConnectionProxy(connections, alias)
+
+
+class Alias:
+    """Django, as it knows the connection under an alias: what it allows, and what it has open."""
+
+    source = "Django's settings.DATABASES"
+
+    def __init__(self, alias: str) -> None:
+        self._alias = alias
+
+    def check(self) -> None:
+        """Raise the error of a test that may not use the database, Django's or pytest-django's.
+
+        Both forbid by a patch of what connects. A copy of the wrapper asks it; with no `connect`, it opens nothing.
+        """
+        if self._alias not in connections.settings:
+            return  # an error that `address` words
+        asked = connections[self._alias].copy()
+        asked.connect = lambda: None
+        with suppress(SynchronousOnlyOperation):  # on an event loop it is the last thing to be refused
+            asked.ensure_connection()
+
+    def block(self) -> object | None:
+        """Django's connection, inside of an atomic block in this thread."""
+        return connections[self._alias] if connections[self._alias].in_atomic_block else None
+
+    async def ablock(self) -> object | None:
+        """Django's connection, inside of an atomic block in the thread of its async verbs."""
+        return connection(self._alias) if await sync_to_async(self.block)() is not None else None
 
 
 def is_postgresql(alias: str) -> bool:

@@ -22,8 +22,8 @@ from rowlock.db.roles import script as role_script
 from rowlock.db.session import Server, aconverse, arun, connect, converse, run
 from rowlock.db.setting import Found
 from rowlock.db.trouble import Trouble, broken, trouble
-from rowlock.db.within import Within
-from rowlock.errors import RowlockError, SchemaMissing
+from rowlock.db.within import Framework, Within
+from rowlock.errors import Locked, RowlockError, SchemaMissing
 from rowlock.store.query import Conversation
 from rowlock.store.schema import Migration
 
@@ -46,8 +46,9 @@ class Database:
         listen_url: str | None = None,
         deadline: timedelta | None = None,
         connection: Callable[[], object | None] | None = None,
+        framework: Framework | None = None,
     ) -> None:
-        self.within = Within(connection)
+        self.within = Within(connection, framework)
         # What was said is checked now; the environment is read when it is first needed.
         self._pooler = None if pooler is None else POOLER.chosen(pooler)
         self._listen_url = None if listen_url is None else LISTEN_URL.chosen(listen_url)
@@ -150,9 +151,11 @@ class Database:
 
     def server(self) -> Server:
         """The server, as connections want it; starts it if it is embedded."""
+        self.within.check_own()
         return self._as_said(self.conninfo())
 
     def _started(self) -> Server:
+        self.within.check_own()
         folder = self.address.folder
         return self._as_said(embedded(folder).url if folder is not None else writable(self.address.conninfo or ""))
 
@@ -196,6 +199,7 @@ class Database:
             time.sleep(pause)
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
+        self.within.check_own()
         with self._pool.connection() as connection:
             self._reached = True
             with connection.transaction() if atomic else nullcontext():
@@ -221,15 +225,29 @@ class Database:
             await asyncio.sleep(pause)
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
+        self.within.check_own()
         async with self._apool.connection() as connection:
             self._reached = True
             async with connection.transaction() if atomic else nullcontext():
                 return await aconverse(partial(arun, connection.cursor(), schema=self.schema), conversation)
 
+    def join(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """As `converse`, in the transaction block that the app's framework has open here; else on one of ours."""
+        return self.converse(begin, connection=self.within.block(), atomic=atomic)
+
+    async def ajoin(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+        """As `join`, for async callers."""
+        return await self.aconverse(begin, connection=await self.within.ablock(), atomic=atomic)
+
     def explained(self, error: psycopg.Error) -> Exception:
         """The error to raise for what PostgreSQL said."""
         if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.InvalidSchemaName):
             return SchemaMissing(f"{self.address} has no schema {self.schema!r}; run: rowlock migrate")
+        if isinstance(error, psycopg.errors.LockNotAvailable):
+            return Locked(
+                f"another transaction has locked a row that this call waits for, for longer than the app's deadline of "
+                f"{self._seconds():g} s; end that transaction, or, if it is your own, pass its connection="
+            )
         return error
 
     def looking(self, *, within: timedelta) -> Looking:

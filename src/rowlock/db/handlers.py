@@ -22,6 +22,7 @@ from psycopg.rows import tuple_row
 from rowlock.db import borrowed
 from rowlock.db.borrowed.joining import LastWords
 from rowlock.db.session import AsyncSession, Server, Session, server_at
+from rowlock.db.within import Within
 from rowlock.errors import RowlockError
 from rowlock.store.query import Conversation
 
@@ -50,7 +51,16 @@ class HandlerConnections:
     the handler says in between takes as long as it takes.
     """
 
-    def __init__(self, server: Server | str, schema: str, *, deadline: float = inf, most: int = MOST) -> None:
+    def __init__(
+        self,
+        server: Server | str,
+        schema: str,
+        *,
+        within: Within | None = None,
+        deadline: float = inf,
+        most: int = MOST,
+    ) -> None:
+        self._within = within or Within(None)
         self._server = server_at(server)
         self._schema = schema
         self._deadline = deadline
@@ -62,6 +72,10 @@ class HandlerConnections:
         self._idle: list[Session] = []
         self._aidle: list[AsyncSession] = []
         self._out: set[Session | AsyncSession] = set()
+
+    def choose(self, named: object | None) -> object | None:
+        """The handler's connection, where it has named this one: as for an enqueue. None is one of these."""
+        return self._within.choose(named)
 
     @contextmanager
     def transaction(self, connection: object | None, last: LastWords) -> Iterator[object]:

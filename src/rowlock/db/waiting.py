@@ -62,6 +62,7 @@ class WaitingRoom:
 
     def enter(self, job_id: str) -> Future[Ending]:
         """The end of a job, when it comes; cancel it to wait no longer. All who wait for one job share its look-ups."""
+        self.database.within.check_own()  # the listener may be there from before
         end: Future[Ending] = Future()
         with self._lock:
             if job_id not in self._waits:

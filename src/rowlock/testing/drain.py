@@ -54,13 +54,15 @@ def drain(
 ) -> Drained:
     """Run due jobs one after the other until none is due, those that their handlers enqueue included.
 
-    With `connection` it all happens there, inside its open transaction. Sync handlers run in this thread. What handlers
-    raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+    With `connection` it all happens there, inside its open transaction; a DjangoRowlock finds that of Django's TestCase
+    by itself. Sync handlers run in this thread. What handlers raise is kept in the report, and their jobs are retried
+    as in production; `raising` raises the first of it here.
 
     A workflow runs until it waits for something that is not there yet: `travel` to the end of its sleep, or send it a
     signal, and drain again. Its children are run by the same drain.
     """
     refuse_in_loop("drain", "await adrain(…)")
+    connection = app.database.within.block() if connection is None else connection
 
     async def main(in_thread: InThread) -> Drained:
         offered = None if connection is None else lent.FromThread(connection, in_thread)
@@ -83,12 +85,14 @@ async def adrain(
 ) -> Drained:
     """Run due jobs one after the other until none is due, those that their handlers enqueue included.
 
-    With `connection` it all happens there, inside its open transaction. Sync handlers run in a thread. What handlers
-    raise is kept in the report, and their jobs are retried as in production; `raising` raises the first of it here.
+    With `connection` it all happens there, inside its open transaction; a DjangoRowlock finds that of Django's TestCase
+    by itself. Sync handlers run in a thread. What handlers raise is kept in the report, and their jobs are retried as
+    in production; `raising` raises the first of it here.
 
     A workflow runs until it waits for something that is not there yet: `travel` to the end of its sleep, or send it a
     signal, and drain again. Its children are run by the same drain.
     """
+    connection = await app.database.within.ablock() if connection is None else connection
     offered = None if connection is None else lent.from_loop(connection, asyncio.get_running_loop())
 
     def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
@@ -115,6 +119,7 @@ class _Drain:
         self._app = app
         self._handlers = app.load()
         self._converse = converse
+        self._in_thread = in_thread
         self._queues = None if queues is None else Queues([queues] if isinstance(queues, str) else queues)
         self._limit = limit
         self._raising = raising
@@ -183,6 +188,14 @@ class _Drain:
 
     async def _run(self, row: Claimed) -> Outcome:
         """One attempt, in a task of its own: a cancellation of ours is none of its own."""
+        restore = None if self._offered is None else await self._in_thread(partial(lent.mark, self._offered))
+        try:
+            return await self._attempt(row)
+        finally:
+            if restore is not None:
+                await self._in_thread(restore)
+
+    async def _attempt(self, row: Claimed) -> Outcome:
         attempt = asyncio.create_task(self._caller.attempt(WorkersAttempt(row)))
         try:
             await asyncio.wait({attempt})
@@ -205,11 +218,17 @@ class _Drain:
         """Where handlers hold their transactions: on the connection where their jobs are, else as in a worker."""
         database = self._app.database
         if self._offered is not None:
-            return Nested(self._offered, database.schema)
+            return Nested(self._offered, database.schema, database.within)
         server = await asyncio.to_thread(database.server)
-        ground = HandlerConnections(server, database.schema, deadline=database.deadline.value.total_seconds())
+        ground = HandlerConnections(
+            server, database.schema, within=database.within, deadline=database.deadline.value.total_seconds()
+        )
         stack.push_async_callback(ground.close)
         return ground
+
+    def choose(self, named: object | None) -> object | None:
+        """The connection meant where a handler has named this one."""
+        return self._ground.choose(named)
 
     def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
         """The transaction of a sync handler."""

@@ -96,11 +96,12 @@ async def aassert_not_enqueued(
 def _live(app: Rowlock, connection: object | None) -> list[JobRecord]:
     if connection is None:
         refuse_in_loop("assert_enqueued", "await aassert_enqueued(…)")
-    return app.database.converse(_look, connection=connection, atomic=False)
+    return app.database.converse(_look, connection=connection or app.database.within.block(), atomic=False)
 
 
 async def _alive(app: Rowlock, connection: object | None) -> list[JobRecord]:
-    return await app.database.aconverse(_look, connection=connection, atomic=False)
+    found = connection or await app.database.within.ablock()
+    return await app.database.aconverse(_look, connection=found, atomic=False)
 
 
 def _look(_resend: bool) -> Conversation[list[JobRecord]]:  # noqa: FBT001  as Database.converse calls it

@@ -22,7 +22,7 @@ def fire(app: Rowlock, *, connection: object | None = None) -> list[str]:
     """
     if connection is None:
         refuse_in_loop("fire", "await afire(…)")
-    return app.database.converse(lambda _resend: _fire(app), connection=connection)
+    return app.database.converse(lambda _resend: _fire(app), connection=connection or app.database.within.block())
 
 
 async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
@@ -31,7 +31,8 @@ async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
     First, as a worker that starts, it enters those that the app declares: their first slots come after that. With
     `connection` it all happens there, inside its open transaction.
     """
-    return await app.database.aconverse(lambda _resend: _fire(app), connection=connection)
+    found = connection or await app.database.within.ablock()
+    return await app.database.aconverse(lambda _resend: _fire(app), connection=found)
 
 
 def _fire(app: Rowlock) -> Conversation[list[str]]:

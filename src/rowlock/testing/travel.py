@@ -44,6 +44,7 @@ class travel:  # noqa: N801  it is used as a verb: `with travel(app, timedelta(h
     def __enter__(self) -> Self:
         if self._connection is None:
             refuse_in_loop("travel", "async with travel(…)")
+            self._connection = self._app.database.within.block()
         self._before.append(self._app.database.converse(self._leave, connection=self._connection))
         return self
 
@@ -58,6 +59,8 @@ class travel:  # noqa: N801  it is used as a verb: `with travel(app, timedelta(h
                 raise
 
     async def __aenter__(self) -> Self:
+        if self._connection is None:
+            self._connection = await self._app.database.within.ablock()
         self._before.append(await self._app.database.aconverse(self._leave, connection=self._connection))
         return self
 

@@ -215,8 +215,9 @@ class CurrentJob:
     def transaction(self, connection: object | None = None) -> Transaction[Any, Any]:
         """A block whose writes are committed together with this job's success, or not at all.
 
-        `async with current_job().transaction() as connection:` in async handlers, `with` in sync ones: on a psycopg
-        connection of the worker's, or on `connection`, which is yours. An error rolls all of it back; so does a lease
+        `async with current_job().transaction() as connection:` in async handlers, `with` in sync ones: on
+        `connection`, which is yours; else, as for an enqueue, on the one that it is `within`, or the app's own; else on
+        a psycopg connection of the worker's. An error rolls all of it back; so does a lease
         that was lost meanwhile, by LeaseLost. After the block the job has ended: let it be the last thing you do.
         """
         if self._row.version is not None:

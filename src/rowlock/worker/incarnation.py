@@ -20,6 +20,7 @@ from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Server
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.db.trouble import passes
+from rowlock.db.within import Within
 from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
@@ -68,6 +69,7 @@ class Setup:
     handlers: Mapping[str, Handler]
     schema: str
     database: Speaks
+    within: Within
     keep: Keep
     queues: Queues
     slots: int
@@ -108,7 +110,9 @@ class Incarnation:
             make_partitions=partial(self._make_partitions, server),
             actor=self.name,
         )
-        self._lent = HandlerConnections(server, setup.schema, deadline=setup.deadline.total_seconds())
+        self._lent = HandlerConnections(
+            server, setup.schema, within=setup.within, deadline=setup.deadline.total_seconds()
+        )
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.canceller = self._canceller

@@ -82,12 +82,14 @@ class Ending:
     @contextmanager
     def block(self, connection: object | None) -> Iterator[object]:
         """The block of a sync handler."""
+        connection = self._endings.ground.choose(connection)
         with self._opened(connection) as last, self._endings.ground.transaction(connection, last) as lent:
             yield lent
 
     @asynccontextmanager
     async def ablock(self, connection: object | None) -> AsyncIterator[object]:
         """The block of an async handler."""
+        connection = self._endings.ground.choose(connection)
         with self._opened(connection) as last:
             async with self._endings.ground.atransaction(connection, last) as lent:
                 yield lent

@@ -51,6 +51,7 @@ class Worker:
             handlers=handlers,
             schema=database.schema,
             database=database,
+            within=database.within,
             keep=keep,
             queues=Queues(QUEUES.chosen(queues)),
             slots=slots,

@@ -134,6 +134,10 @@ class Onlooker:
         """Refused."""
         _refuse()
 
+    def choose(self, named: object | None) -> object | None:  # noqa: ARG002  a Ground
+        """Refused."""
+        _refuse()
+
     def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:  # noqa: ARG002  a Ground
         """Refused."""
         _refuse()

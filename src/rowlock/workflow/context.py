@@ -107,8 +107,8 @@ class Steps:
     def transaction(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Call a function of a connection: what it writes there and the record of it are committed together, once.
 
-        The connection comes first: a psycopg connection of the worker's, async for async functions, or the one that
-        `ctx.using(connection=…)` names.
+        The connection comes first: the one that `ctx.using(connection=…)` names; else the app's own, as for an enqueue;
+        else a psycopg connection of the worker's, async for async functions.
         """
         return self._work("transaction", function, args, kwargs)
 

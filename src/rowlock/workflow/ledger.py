@@ -74,6 +74,9 @@ class Ledger(Protocol):
 class Ground(Protocol):
     """Where transactions are held: on the connection given, else on one of its own, which the block is told."""
 
+    def choose(self, named: object | None) -> object | None:
+        """The connection meant where a call has named this one: as for an enqueue, that may be the app's own."""
+
     def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
         """A transaction that ends with these words, for sync functions."""
 

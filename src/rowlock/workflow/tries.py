@@ -165,23 +165,25 @@ async def _in_transaction(play: Play, work: Work, failures: int, began: float) -
         return _recorded(play, _done(work, text, failures, time.perf_counter() - began))
 
     words = LastWords(last, lambda: None)
-    ground = play.stage.ground
+    ground, connection = play.stage.ground, work.connection
 
     async def on_loop() -> None:
-        nonlocal text
-        async with ground.atransaction(work.connection, words) as lent:
+        nonlocal text, connection
+        connection = ground.choose(connection)
+        async with ground.atransaction(connection, words) as lent:
             text = _encoded(work, await work.function(lent, *work.args, **work.kwargs))
 
     def in_thread() -> None:
-        nonlocal text
-        with ground.transaction(work.connection, words) as lent:
+        nonlocal text, connection
+        connection = ground.choose(connection)  # in the thread to which it may belong
+        with ground.transaction(connection, words) as lent:
             text = _encoded(work, work.function(lent, *work.args, **work.kwargs))
 
     try:
         with inside(play.idempotency_key(work.place)):
             await (on_loop() if work.known.is_async else play.stage.in_thread(play.held, in_thread))
     except LeaseLost as error:
-        if work.connection is None:
+        if connection is None:
             raise
         # That connection may lead to another database: then the job is ours still, and to hand it back would be to do
         # the same for ever. If the lease is lost indeed, this error cannot be written either.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from datetime import timedelta
 from functools import partial
 from weakref import WeakSet
 
@@ -12,6 +13,7 @@ from django.apps import apps as installed
 
 from rowlock.app import Rowlock
 from rowlock.db import alias as databases
+from rowlock.db.database import Database
 from rowlock.model.handler import Handler
 from rowlock.model.spec import Keep
 from rowlock.worker.around import Async, Plain
@@ -21,7 +23,9 @@ class DjangoRowlock(Rowlock):
     """An app on one of Django's databases: `app = DjangoRowlock(imports=["shop.tasks"])`.
 
     `alias` is the database's name in settings.DATABASES. Jobs are enqueued on Django's own connection, and so belong to
-    the `atomic` block around them. Around each attempt old connections are closed, as around a request.
+    the `atomic` block around them; inside of one, `app.jobs`, `app.get` and `job.record()` look and act there, too.
+    Around each attempt old connections are closed, as around a request. `pooler`, `listen_url` and `deadline` are those
+    of Rowlock.
     """
 
     def __init__(
@@ -32,16 +36,23 @@ class DjangoRowlock(Rowlock):
         imports: Sequence[str] = (),
         keep: Keep | None = None,
         lifespan: Callable[[Rowlock], Plain | Async] = nullcontext,
+        pooler: bool | None = None,
+        listen_url: str | None = None,
+        deadline: timedelta | None = None,
     ) -> None:
-        super().__init__(
-            schema=schema,
-            imports=imports,
-            keep=keep,
-            lifespan=lifespan,
-            connection=partial(databases.connection, alias),
-        )
+        super().__init__(imports=imports, keep=keep, lifespan=lifespan)
         self.alias = alias
-        self.database.move(find_address=partial(databases.address, alias))
+        self.hold(
+            Database(
+                partial(databases.address, alias),
+                schema,
+                pooler=pooler,
+                listen_url=listen_url,
+                deadline=deadline,
+                connection=partial(databases.connection, alias),
+                framework=databases.Alias(alias),
+            )
+        )
         self.around(lambda _job: databases.AsForRequest(shared=self.database.within.is_lent()))
         _made.add(self)
 

@@ -59,7 +59,8 @@ async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
     payload, key = _payload(asked, waits), asked.key
     if asked.step is not None:
         key = _once(next(wait for wait in waits if wait.key == asked.step))
-    sent = await desk.app.asignal(asked.id, asked.name, payload, key=key, by=desk.who, why=asked.why)
+    with desk.app.within(None):  # on a connection of ours: when this returns, it is committed
+        sent = await desk.app.asignal(asked.id, asked.name, payload, key=key, by=desk.who, why=asked.why)
     said = (
         f"Signal {shown(asked.name)} is sent."
         if sent
@@ -98,7 +99,8 @@ def _once(wait: TimelineStep) -> str:
 async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
     """Cancel it; what it has done is undone first."""
     job = await desk.app.aget(asked.id)
-    cancelled = await job.acancel(by=desk.who, why=asked.why)
+    with desk.app.within(None):
+        cancelled = await job.acancel(by=desk.who, why=asked.why)
     record = await job.arecord()
     if not cancelled:
         says = f"Too late: it has ended as {record.state}."

@@ -6,6 +6,7 @@ What goes wrong there is raised as the driver beneath says it: psycopg's or asyn
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
@@ -84,6 +85,15 @@ def atransaction(connection: object, last: LastWords, schema: str) -> AbstractAs
 def savepoint(connection: object) -> Any:  # noqa: ANN401  a context manager of the connection's own colour
     """A part of the caller's open transaction, as the connection's library makes one, that is undone if it fails."""
     return _kind(connection).savepoint(connection)
+
+
+def mark(connection: object) -> Callable[[], None] | None:
+    """Mark the caller's open transaction: what is answered takes it back to there if it is broken by then.
+
+    None for all but Django's, which alone breaks off a transaction block for the errors of its own verbs.
+    """
+    make: Callable[[object], Callable[[], None]] | None = getattr(_kind(connection), "mark", None)
+    return None if make is None else make(connection)
 
 
 def _kind(connection: object) -> Kind:

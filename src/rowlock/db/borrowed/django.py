@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from django.db import DatabaseError, connections
 from django.db import transaction as transactions
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.connection import ConnectionProxy
+from psycopg.pq import TransactionStatus
 
 from rowlock.db.borrowed import psycopg as on_psycopg
 from rowlock.db.borrowed.joining import LastWords, is_inside, nothing, wrong_kind
@@ -84,8 +85,29 @@ def savepoint(connection: object) -> Any:  # noqa: ANN401  Django has no types
     return transactions.atomic(using=_wrapper(connection).alias)
 
 
+def mark(connection: object) -> Callable[[], None]:
+    """Mark the open transaction, and answer what takes it back to there if it is broken by then, as a request's is.
+
+    Without a block: `atomic(durable=True)` is refused in one that is not TestCase's own.
+    """
+    mine = _wrapper(connection)
+    savepoint = mine.savepoint() if mine.in_atomic_block else None
+
+    def restore() -> None:
+        if savepoint is None:
+            return
+        if mine.needs_rollback or mine.connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            mine.needs_rollback = False
+            mine.savepoint_rollback(savepoint)
+        else:
+            mine.savepoint_commit(savepoint)
+
+    return restore
+
+
 _NEEDS_SYNC = (
-    "Django's transactions are for sync code; use `with current_job().transaction(connection=…)` in a sync handler"
+    "Django's transactions are for sync code; use `with current_job().transaction():` in a sync handler, or, for a "
+    "psycopg connection, `with app.within(None):` around it"
 )
 
 

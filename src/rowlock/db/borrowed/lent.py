@@ -65,6 +65,11 @@ async def aconverse(
     return answer
 
 
+def mark(connection: object) -> Callable[[], None] | None:
+    """Mark the open transaction beneath, lent or not, in the thread to which it belongs."""
+    return borrowed.mark(connection.connection if isinstance(connection, FromThread | FromLoop) else connection)
+
+
 def physical(connection: FromThread | FromLoop) -> object | None:
     """The driver's own connection behind it; None while there is none."""
     return borrowed.physical(connection.connection)

@@ -10,6 +10,7 @@ import psycopg
 from rowlock.db import borrowed
 from rowlock.db.borrowed.joining import LastWords, kind_name
 from rowlock.db.borrowed.lent import FromLoop, FromThread
+from rowlock.db.within import Within
 from rowlock.errors import WrongConnection
 
 
@@ -20,10 +21,17 @@ class Nested:
     none open, because it commits each statement, it is used as in a worker.
     """
 
-    def __init__(self, offered: object, schema: str) -> None:
+    def __init__(self, offered: object, schema: str, within: Within) -> None:
         """`offered` is the connection as it is lent to what handlers enqueue."""
         self._connection = offered.connection if isinstance(offered, FromThread | FromLoop) else offered
         self._schema = schema
+        self._within = within
+
+    def choose(self, named: object | None) -> object | None:
+        """The handler's connection; else the app's own, as in a worker, if it is the drained one."""
+        if named is not None or (own := self._within.own()) is None:
+            return named
+        return own if borrowed.physical(own) is borrowed.physical(self._connection) else None
 
     @contextmanager
     def transaction(self, connection: object | None, last: LastWords) -> Iterator[object]:
