@@ -11,6 +11,39 @@ from tests.mutants.mutant import Change, Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "flow-handed-back-is-false",
+        "a worker that is stopped while it undoes ends the workflow, and the other undos never run",
+        "tests/workflow/test_undo_to_its_end.py::test_what_a_stopped_worker_has_not_undone_the_next_one_undoes",
+        [
+            Change(
+                "workflow/attempt.py",
+                "    stopped = _stopped(play)\n    return HandedBack() if stopped is None else stopped\n",
+                "    stopped = _stopped(play)\n    return failure.outcome([]) if isinstance(stopped, HandedBack) else stopped or HandedBack()\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "flow-cancel-stops-undo",
+        "a cancel that is being carried out stops its own undo, again and again",
+        "tests/workflow/test_undo_to_its_end.py::test_a_cancel_does_not_stop_an_undo",
+        [
+            Change("worker/run.py", " and not attempt.row.cancelling:", ":"),
+            Change("worker/run.py", "if not attempt.in_thread and not attempt.undoing:", "if not attempt.in_thread:"),
+        ],
+    ),
+    Mutant(
+        "flow-cancel-undoes-without-replay",
+        "a workflow that is cancelled in the midst of its code undoes only what that had come to",
+        "tests/workflow/test_undo_to_its_end.py::test_one_that_is_cancelled_outside_of_its_steps_undoes_all_that_it_remembers",
+        [
+            Change(
+                "workflow/attempt.py",
+                " or (play.held.asked and not row.cancelling):\n        return HandedBack()\n    if row.cancelling or row.expired:",
+                ":\n        return HandedBack()\n    if row.cancelling or row.expired or play.held.asked:",
+            ),
+        ],
+    ),
+    Mutant(
         "M1",
         "a rescue goes by the job's id alone and overwrites what somebody else does with it",
         "tests/store/test_rescue.py::test_a_worker_that_has_a_fresh_lease_loses_nothing",

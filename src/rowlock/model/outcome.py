@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -41,8 +42,12 @@ class Snoozed(NamedTuple):
     delay: timedelta
 
 
-class HandedBack(NamedTuple):
-    """The worker could not keep the job; it is ready again where it stood."""
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """The worker could not keep the job; it is ready again where it stood.
+
+    No tuple, for an empty one is false: `outcome or other` took the other, and a workflow ended with undos left.
+    """
 
 
 class Blocked(NamedTuple):

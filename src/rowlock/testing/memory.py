@@ -43,6 +43,10 @@ class DrainMemory:
         told, at = self._clock
         return told + timedelta(seconds=monotonic() - at)
 
+    def is_ours(self) -> bool:
+        """Whether somebody has taken the job away is seen when the next step is written."""
+        return True
+
     async def load(self, row: Claimed) -> Loaded:
         """What a workflow remembers."""
         loaded = Loaded()

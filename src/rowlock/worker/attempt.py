@@ -41,7 +41,20 @@ class Speaks(Protocol):
 class Attempt:
     """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
 
-    __slots__ = ("asked", "begun", "ending", "error", "fence", "in_thread", "limit", "lost", "over", "row", "task")
+    __slots__ = (
+        "asked",
+        "begun",
+        "ending",
+        "error",
+        "fence",
+        "in_thread",
+        "limit",
+        "lost",
+        "over",
+        "row",
+        "task",
+        "undoing",
+    )
 
     def __init__(self, row: Claimed) -> None:
         self.row = row
@@ -51,6 +64,7 @@ class Attempt:
         self.begun = 0.0
         self.over = False  # it has an outcome; its handler may go on all the same
         self.asked = False  # somebody has asked to cancel the job
+        self.undoing = False  # it undoes a workflow: that runs to its end, whoever asks to cancel what
         self.lost: str | None = None  # why the attempt does not own its job any more
         self.in_thread = False  # its handler is running in a thread now
         self.limit: asyncio.Timeout | None = None
@@ -62,12 +76,16 @@ class Attempt:
     def told(self) -> bool:
         """Whether its handler should stop."""
         late = self.limit is not None and self.limit.expired()
-        return self.asked or self.over or late or self.lost is not None
+        return self._must_stop or self.over or late or self.lost is not None
 
     @property
     def committed(self) -> bool:
         """Whether it has ended its job by itself: the database does not hold the job any more, and nothing is lost."""
         return self.ending is not None and self.ending.committed is not None
+
+    @property
+    def _must_stop(self) -> bool:
+        return self.asked and not self.undoing
 
     def check(self) -> None:
         """Raise in the handler what it is told."""
@@ -77,7 +95,7 @@ class Attempt:
             raise self.lease_lost("it took longer than its timeout")
         if self.over:
             raise self.lease_lost("its worker has not waited for it")
-        if self.asked:
+        if self._must_stop:
             raise Cancel("asked")
 
     def lease_lost(self, why: str) -> LeaseLost:

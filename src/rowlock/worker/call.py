@@ -112,7 +112,7 @@ class Caller:
             )
         except (asyncio.CancelledError, LeaseLost):
             return HandedBack()  # its worker stops, or has lost it
-        except Exception as error:  # a fault of ours: the workflow waits, as it is, for code without it
+        except BaseException as error:  # a fault of ours: it waits for code without it; failed, it would not be undone
             log.exception("%s %s: its attempt could not be brought to an end", attempt.row.task, attempt.row.id)
             return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
         if told is not None:
@@ -241,7 +241,7 @@ class Caller:
 
 def _unrun(row: Claimed) -> Outcome | None:
     """How a job ends that is not worth running any more. A workflow that has begun is looked at: it may be undone."""
-    if row.version is not None and row.claims > 1:
+    if row.version is not None and (row.claims > 1 or row.wakes):  # a fork remembers what another one did
         return None
     if row.cancelling:
         return Cancelled("asked")

@@ -109,6 +109,7 @@ class Incarnation:
             breakers=Breakers(setup.handlers),
             make_partitions=partial(self._make_partitions, server),
             actor=self.name,
+            is_ours=lambda: self._lease.left > 0,
         )
         self._lent = HandlerConnections(
             server, setup.schema, within=setup.within, deadline=setup.deadline.total_seconds()

@@ -57,9 +57,10 @@ class _Request(Generic[T]):
 class Recorder:
     """The memory of a worker's workflows."""
 
-    def __init__(self, *, wake: Callable[[], None], actor: str) -> None:
-        """`wake` says that there is something to do."""
+    def __init__(self, *, wake: Callable[[], None], actor: str, is_ours: Callable[[], bool]) -> None:
+        """`wake` says that there is something to do; `is_ours` tells whether the worker may trust its lease."""
         self._wake = wake
+        self.is_ours = is_ours
         self._actor = actor
         self._loads: dict[str, tuple[Claimed, asyncio.Future[Loaded]]] = {}
         self._records: deque[_Request[Record]] = deque()

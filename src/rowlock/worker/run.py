@@ -178,11 +178,12 @@ class Runner:
         for row in self._pick_waiting(wanted):
             self._finished(row, _unbegun(row))
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
-            if not attempt.asked:
+            # One that was claimed to be undone is what came of this very mark, which stays until it has ended.
+            if not attempt.asked and not attempt.row.cancelling:
                 attempt.asked = True
                 row = attempt.row
                 log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=about(row))
-                if not attempt.in_thread:
+                if not attempt.in_thread and not attempt.undoing:
                     self._stop(attempt, _unbegun(attempt.row))
 
     def lost(self, tokens: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.failure import describe
-from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled
+from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.store import endings, jobs
 from rowlock.store.query import Query
@@ -45,6 +45,7 @@ class Settler:
         breakers: Breakers,
         make_partitions: Callable[[], Awaitable[None]],
         actor: str,
+        is_ours: Callable[[], bool],
     ) -> None:
         self._link = link
         self._keep = keep
@@ -58,7 +59,7 @@ class Settler:
         self._all_done = asyncio.Event()
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
-        self.recorder = Recorder(wake=self._some.set, actor=actor)
+        self.recorder = Recorder(wake=self._some.set, actor=actor, is_ours=is_ours)
         self.canceller: Canceller | None = None  # looks in this loop, for the connection is this loop's
 
     def add(self, row: Claimed, outcome: Unsettled) -> None:
@@ -168,7 +169,12 @@ class Settler:
             await self._write(batch[middle:], query)
             return
         row, outcome = batch[0]
-        if isinstance(outcome, Failed):
+        if row.version is not None and not isinstance(outcome, Failed | Cancelled | Blocked):
+            # To fail it here would leave what it has done. It waits; what it says of itself may be what is refused.
+            self.recorder.told.pop(row.token, None)
+            self._finished.append((row, Blocked("code", f"PostgreSQL refuses its outcome: {describe(error).message}")))
+            self._some.set()
+        elif isinstance(outcome, Failed):
             fault = "%s %s cannot be settled (%s); its lease will run out"
             log.error(fault, row.task, row.id, error, extra=about(row))
             self._done([row])

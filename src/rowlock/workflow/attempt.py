@@ -141,7 +141,11 @@ async def _brought_to_end(play: Play, call: Calls, seen: Callable[[BaseException
         verdict = _raised(play, error)
     finally:
         await play.close()
-    return _by_decision(play, verdict)
+    if play.is_stopping and play.ending is None:
+        # The worker cancelled the attempt, and the code made something else of that. Its verdict counts for nothing:
+        # the next attempt comes to one that was not disturbed.
+        return HandedBack()
+    return _by_decision(play, verdict if play.fault is None else _raised(play, play.fault))
 
 
 def _code(play: Play, *args: object, **kwargs: object) -> Awaitable[object]:
@@ -201,17 +205,18 @@ def _step_behind(error: BaseException) -> str | None:
 def _by_decision(play: Play, verdict: _Verdict | None) -> _Verdict:
     """What counts: that the code does not match, that it was ended, what was decided earlier; then how it ended."""
     row = play.held.row
-    if (stopped := _stopped(play)) is not None or isinstance(verdict, HandedBack):
-        return stopped or HandedBack()
-    if row.cancelling or row.expired or play.held.asked:
+    if (stopped := _stopped(play)) is not None:
+        return stopped
+    # A cancel interrupts the code wherever it is, perhaps before it came to all of its undos. A replay comes to them.
+    if isinstance(verdict, HandedBack) or (play.held.asked and not row.cancelling):
+        return HandedBack()
+    if row.cancelling or row.expired:
         return _Failure(None, "expired" if row.expired else "asked")
     if (decided := play.past.failure) is not None:
         told = json.loads(decided.value or "{}")
         return _Failure(decided.error, told["reason"], told["step"])
     if row.crashes >= MOST_CRASHES:
         return _Failure(poison(), "poison")
-    if play.fault is not None:
-        return _raised(play, play.fault)
     if verdict is None:
         raise AssertionError("the code has ended, and nobody knows how")
     return verdict
@@ -237,22 +242,27 @@ def poison() -> str:
 
 
 async def _undone(play: Play, failure: _Failure) -> Unsettled:
-    """Undo what the code has registered, the latest first; each is remembered, and tried again by its own policy."""
+    """Undo what the code has registered, the latest first; each is remembered, and tried again by its own policy.
+
+    The workflow ends only when the last of them has ended; however else this is left, another attempt goes on with it.
+    """
     play.begin_undo()
-    unmade: list[str] = []
     try:
-        if play.past.failure is None and not play.held.row.cancelling and not play.held.asked:
+        if play.past.failure is None and not play.held.row.cancelling:
             told = json.dumps({"reason": failure.reason, "step": failure.step})
-            await play.write([Record("failure", 0, "failure", "done", value=told, error=failure.error)])
-        if play.was_cut:
-            # What was under way may be recorded all the same, and what follows it in the code, an undo perhaps, has not
-            # been said. A replay says it.
-            return HandedBack()
-        for work in reversed(play.undos):
+            with play.busy():
+                await play.write([Record("failure", 0, "failure", "done", value=told, error=failure.error)])
+        unmade: list[str] = []
+        registered = len(play.undos)
+        # What was cut short may be recorded all the same, and what follows it in the code, an undo perhaps, was not
+        # registered, or only now, by a task that would not end. A replay comes to all of it.
+        for work in () if play.was_cut else reversed(play.undos[:registered]):
             try:
                 await tries.run(play, work, play.find(work.place, "undo", work.given))
             except StepFailed:
                 unmade.append(work.place.key)
+        if not play.was_cut and len(play.undos) == registered:
+            return failure.outcome(unmade)
     except asyncio.CancelledError:
         if play.ending is None:
             raise
@@ -263,4 +273,5 @@ async def _undone(play: Play, failure: _Failure) -> Unsettled:
         pass  # play knows
     finally:
         await play.close()
-    return _stopped(play) or failure.outcome(unmade)
+    stopped = _stopped(play)
+    return HandedBack() if stopped is None else stopped

@@ -88,12 +88,13 @@ def _verdict(play: Play, does: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Looking:
     """Nobody's attempt."""
 
     row: Claimed
     asked: bool = False
+    undoing: bool = False
     lost: str | None = None
 
     def lease_lost(self, why: str) -> LeaseLost:
@@ -113,6 +114,10 @@ class Onlooker:
     def now(self) -> datetime:
         """The database's time when the replay began."""
         return self.at
+
+    def is_ours(self) -> bool:
+        """Nobody can take it away."""
+        return True
 
     async def load(self, row: Claimed) -> Loaded:  # noqa: ARG002  a Ledger
         """Refused: what there is was read before."""

@@ -29,6 +29,13 @@ class Held(Protocol):
     def lost(self) -> str | None:
         """Why the attempt does not own its job any more."""
 
+    @property
+    def undoing(self) -> bool:
+        """Whether it undoes the workflow: that runs to its end, whoever asks to cancel what."""
+
+    @undoing.setter
+    def undoing(self, value: bool) -> None: ...
+
     def lease_lost(self, why: str) -> LeaseLost:
         """The error that says so."""
 
@@ -69,6 +76,9 @@ class Ledger(Protocol):
 
     def now(self) -> datetime:
         """The database's time."""
+
+    def is_ours(self) -> bool:
+        """Whether this worker may trust its lease still; a step that begins later may be recorded by another worker."""
 
 
 class Ground(Protocol):

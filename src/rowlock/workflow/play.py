@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from rowlock.errors import LeaseLost, WorkflowChanged, WorkflowError
 from rowlock.model.handler import Handler
@@ -62,6 +62,7 @@ class Play:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Future[None], Pending] = {}
         self._waited: Sequence[Pending] = ()  # when it came to rest
+        self._owed: set[asyncio.Task[Any] | None] = set()  # a cancellation, where they wait next
         self._is_closed = False
         self._is_interrupted = False
         self.was_cut = False  # something was under way when the code was ended
@@ -112,10 +113,9 @@ class Play:
 
     async def gate(self) -> None:
         """Go on if something new may begin; else never."""
-        if self._is_interrupted or (self.is_undoing and asyncio.current_task() is not self._main):
-            await self._interrupt_here()
+        await self._stop_if_over()
         if self.ending is None and self._parking is None:
-            if self.held.lost is not None:
+            if self.held.lost is not None or not self.stage.ledger.is_ours():
                 self.end("lost")
             elif self.held.asked and not self.is_undoing:
                 self.end("cancel")
@@ -133,7 +133,14 @@ class Play:
     async def let_others_run(self) -> None:
         """A long replay waits for nothing: by itself it would hold the loop, and every other job on it, for seconds."""
         with self.busy():
-            await asyncio.sleep(0)
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                if not self.replays or self.ending is not None or self._is_interrupted or self.is_stopping:
+                    raise
+                # A sibling has failed. Cut here, this branch would not come to all that it has recorded and is to undo,
+                # in this replay and in every other one. So it is cancelled where it waits.
+                self._owed.add(asyncio.current_task())
 
     async def write(self, records: Sequence[Record]) -> None:
         """Remember these, and what has been put off."""
@@ -218,15 +225,14 @@ class Play:
     # When nothing can go on
 
     async def _wait(self, pending: Pending) -> None:
-        if self._is_interrupted:
-            await self._interrupt_here()
+        await self._stop_if_over()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waits[future] = pending
         self._move()
         try:
             await future
         finally:
-            del self._waits[future]
+            self._waits.pop(future, None)
 
     def _move(self) -> None:
         self._moves += 1
@@ -299,10 +305,13 @@ class Play:
             self._is_interrupted = True
             self._main.cancel()
 
-    async def _interrupt_here(self) -> NoReturn:
-        """The code goes on, perhaps in a `finally`, or in a task that it has left behind."""
-        await asyncio.sleep(0)
-        raise asyncio.CancelledError
+    async def _stop_if_over(self) -> None:
+        """The code goes on, perhaps in a `finally`, or in a task that it has left behind: no further than here."""
+        task = asyncio.current_task()
+        if self._is_interrupted or (self.is_undoing and task is not self._main) or task in self._owed:
+            self._owed.discard(task)
+            await asyncio.sleep(0)
+            raise asyncio.CancelledError
 
     async def close(self) -> None:
         """The code has ended: let go of what it has left under way."""
@@ -318,6 +327,11 @@ class Play:
     def was_stopped(self) -> bool:
         """Whether its worker has cancelled the attempt; code may raise CancelledError by itself."""
         return self._main is not None and self._main.cancelling() > 0
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether its worker stops, or has lost the job, and has cancelled the attempt for that."""
+        return self.was_stopped and (self.stage.is_draining() or self.held.lost is not None)
 
     async def remember_sleeps(self) -> None:
         """Write down at the end which sleeps are over: the rest of what was put off is of no use any more."""
@@ -345,6 +359,8 @@ class Play:
         """From here on it is undone: what the code has registered, and nothing that it would begin."""
         self.is_undoing, self.replays, self._is_closed, self._is_interrupted = True, False, False, False
         self.ending, self._parking = None, None
+        self._waits.clear()  # the code's: it does not come back to them
+        self.held.undoing = True
 
 
 class _Busy:

@@ -63,7 +63,11 @@ async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  a
     with play.busy():
         try:
             text, is_written = await _called(play, work, failures, began)
-        except (Snooze, RetryAfter, Exception, SystemExit, KeyboardInterrupt) as error:
+        except BaseException as error:
+            if _goes_through(work, error):
+                raise
+            if play.is_stopping:  # what the function makes of its cancellation is no failure
+                raise asyncio.CancelledError from error
             record = _verdict(work, error, failures, time.perf_counter() - began)
             await play.write([record])
             if record.error is not None:
@@ -110,6 +114,20 @@ def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
         remote_traceback=failure.traceback,
         attempts=attempts,
     )
+
+
+def _goes_through(work: Work, error: BaseException) -> bool:
+    """Whether an error ends more than this try.
+
+    A cancellation of the task that runs it does, and what a step says to its workflow (Cancel, say). An undo has
+    nothing to say: if its error escaped, the others would not run.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0  # else it is the function's own, as of a task that it waited for
+    if isinstance(error, LeaseLost):
+        return True
+    return work.kind != "undo" and isinstance(error, Interruption) and not isinstance(error, Snooze | RetryAfter)
 
 
 class _Misfit(Exception):

@@ -44,7 +44,10 @@ mine as materialized (
     select
         found.*,
         case when cancel_at is null then outcome else 'cancelled' end as ends_as,
-        case when cancel_at is null or outcome = 'cancelled' then why else 'asked' end as because,
+        case
+            when cancel_at is null or outcome = 'cancelled' then why
+            else 'asked' || coalesce(substring(why from '; could not be undone: .*'), '')
+        end as because,
         case when cancel_at is null then result end as gives
     from found
     where not (cancel_at is not null and undoable)
