@@ -229,7 +229,7 @@ def test_it_has_failed_as_poison(app: Rowlock, db: Db, engine: Engine, url: str)
     [job] = engine.enqueue()
     for _ in range(3):
         doomed = Engine(url)
-        [row] = doomed.claim()
+        [row] = doomed.claim() or doomed.run(jobs.claim_suspect(queues=["default"], worker=doomed.worker))
         db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [doomed.worker])
         engine.run(jobs.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
         doomed.close()
@@ -522,17 +522,17 @@ def test_nothing_is_in_its_way(app: Rowlock, engine: Engine) -> None:
     assert "run `rowlock doctor`" in str(found.do)
 
 
-def test_it_must_run_alone(app: Rowlock, db: Db, engine: Engine) -> None:
+def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
     [job] = engine.enqueue()
-    db.execute("update rowlock.jobs set crashes = 2")
+    db.execute("update rowlock.jobs set crashes = 2, state = 'waiting', waits_for = 'suspect'")
 
     found = app.explain(job)
-    engine.claim()
+    engine.run(jobs.claim_suspect(queues=["default"], worker=engine.worker))
     running = app.explain(job)
 
-    assert found.code == "alone"
-    assert found.says == "2 workers died while they ran it, so it waits for a worker that can run it alone."
-    assert running.also == ("It runs alone, because 2 workers died while they ran it.",)
+    assert found.code == "suspect"
+    assert found.says.startswith("2 workers died while they ran it: it waits for its turn among such jobs")
+    assert running.also == ("2 workers died while they ran it: its worker runs no other such job beside it.",)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ STARTING = [
     *at(SETTLE, "select", "queue_channels"),
     *at(RENEW, "select", "transaction_begin", "retention_longest", "schema_today", "partition_list"),
     *at(RENEW, "transaction_commit", "queue_settings", "worker_register", "worker_enter", "schedule_declared"),
-    *at(CLAIM, "select", "listen", "job_claim", "job_take_up", "worker_park"),
+    *at(CLAIM, "select", "listen", "job_claim_suspect", "job_claim", "job_take_up", "worker_park"),
 ]
 WORKING = [
     *at(CLAIM, "lane_due", "job_claim"),
@@ -56,6 +56,7 @@ STOPPING = [*at(SETTLE, "job_return", "job_hand_back", "worker_leave"), *at(RENE
 SELDOM = {
     "breaker_remove",
     "firing_remove",
+    "job_begin",
     "key_sweep",
     "minute_merge",
     "minute_remove",

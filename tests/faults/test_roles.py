@@ -39,7 +39,17 @@ ENQUEUES = {
 }
 RESULTS = {"job_endings", "waiter_enter", "waiter_leave"}
 WORKS = {
-    *("claim_probe", "job_claim", "job_take_up", "job_settle", "job_return", "job_progress", "job_held"),
+    *(
+        "claim_probe",
+        "job_claim",
+        "job_claim_suspect",
+        "job_begin",
+        "job_take_up",
+        "job_settle",
+        "job_return",
+        "job_progress",
+        "job_held",
+    ),
     *("job_hand_back", "job_rescue", "job_orphans", "job_pardon", "job_disown", "job_fence", "job_lock"),
     *("job_cancelling", "job_release", "worker_register", "worker_renew", "worker_held", "worker_enter"),
     *("worker_leave", "worker_look", "worker_bury", "worker_tell", "worker_park", "worker_unpark", "worker_list"),

@@ -147,6 +147,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.claim: [
         jobs.claim(lanes=[jobs.Lane("q", 0), jobs.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
     ],
+    jobs.claim_suspect: [jobs.claim_suspect(queues=["q"], worker=WORKER)],
+    jobs.begin: [jobs.begin([(CLAIMED, 1.5), (OTHER, 0.0)])],
     jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
     jobs.settle: [
         jobs.settle([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),

@@ -460,7 +460,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_life.py::test_a_job_that_kills_its_workers_fails_as_poison_after_three_crashes",
         [
             Change(
-                "store/sql/job_rescue.sql", "token = null, crashes = crashes + 1,", "token = null, crashes = crashes,"
+                "store/sql/job_rescue.sql",
+                "            else orphans.crashes + 1\n",
+                "            else orphans.crashes\n",
             ),
         ],
     ),

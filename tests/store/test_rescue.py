@@ -14,6 +14,7 @@ from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, pauses, workers
+from rowlock.worker.lease import Lease
 from rowlock.worker.rescue import Rescuer
 from tests.engine import Engine
 from tests.rows import travel
@@ -189,7 +190,7 @@ def test_claims_that_nobody_was_told_of_are_disowned_at_no_cost(dead: Engine, ot
 
 
 def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_and_pauses_end(
-    dead: Engine, app: Rowlock, db: Db, url: str
+    dead: Engine, other: Engine, app: Rowlock, db: Db, url: str
 ) -> None:
     """An app that keeps jobs for a week makes no parts of history for the day on which an event of now expires."""
     travel(db, timedelta(days=15))
@@ -201,7 +202,10 @@ def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_an
     dead.claim(1)
     die(dead, db)
 
-    rescuer = Rescuer(worker=dead.worker, actor="test", keep=Keep(), longest=7 * DAY, patience=timedelta(0))
+    lease = Lease(lasts=timedelta(seconds=30), margin=timedelta(seconds=5))
+    rescuer = Rescuer(
+        worker=other.worker, actor="test", keep=Keep(), longest=7 * DAY, patience=timedelta(0), lease=lease
+    )
     with closing(Steady(url, "rowlock", name="rowlock test")) as connection:
         rescuer.sweep(connection, lost=False)
         connection.run(pauses.expire(actor="test"))

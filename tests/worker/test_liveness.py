@@ -246,7 +246,7 @@ def test_a_partition_that_a_rescue_needs_is_made_first(app: Rowlock, db: Db) -> 
                 db.execute(f"drop table {name}".encode())
             db.execute(
                 """update rowlock.jobs set state = 'running', token = gen_random_uuid(), worker = gen_random_uuid(),
-                    waits_for = null, crashes = 2"""
+                    waits_for = null, begun = true, crashes = 2"""
             )
             await auntil(lambda: ended(db))
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from rowlock import LeaseLost, Rowlock, current_job
-from rowlock.model.outcome import Cancelled, HandedBack, Snoozed, Unsettled
+from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.worker import run
 from rowlock.worker.attempt import unheard
 from rowlock.worker.count import Counts
+from rowlock.worker.mark import Marker
 from rowlock.worker.run import Runner
 from rowlock.worker.transaction import Endings
 from tests.waiting import auntil
@@ -51,6 +50,7 @@ def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
         threads=1,
         finished=lambda row, outcome: finished.append((row.token, outcome)),
         counts=Counts("worker"),
+        marker=Marker(due=lambda: None),
         progress=unheard,
         speaks=nobody,
         endings=Endings(nobody, {}, nobody, nobody),
@@ -163,21 +163,3 @@ def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
         assert runner.blame(asyncio.current_task()) is None
 
     play(part)
-
-
-def test_a_suspect_is_put_off_when_what_runs_does_not_end(monkeypatch: Any) -> None:  # noqa: ANN401  pytest's
-    monkeypatch.setattr(run, "_ALONE_WITHIN", timedelta(milliseconds=20))
-
-    async def part(runner: Runner, told: list[str], finished: Finished) -> None:
-        take(runner, claimed(1))
-        await auntil(lambda: told)
-        take(runner, claimed(2, crashes=2), claimed(3))
-
-        assert runner.room() == 0
-        assert finished == [("3", HandedBack())]
-        await auntil(lambda: len(finished) == 2)
-
-        assert finished[1] == ("2", Snoozed(timedelta(milliseconds=20)))
-        assert runner.room() == 1
-
-    play(part, slots=2)

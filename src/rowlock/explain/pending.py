@@ -19,7 +19,6 @@ from rowlock.model.record import JobRecord
 from rowlock.model.situation import Candidate, Situation
 from rowlock.model.stats import Count
 from rowlock.model.words import count
-from rowlock.worker.run import ALONE_FROM
 
 # Who pauses a task that keeps failing.
 _BREAKER = "breaker"
@@ -54,8 +53,6 @@ def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None)
         yield from _workers(situation, record)
     if misfit is not None and record.waits_for != "code":
         yield _no_longer_fits(record, f"the code of this process: {misfit}")
-    if record.state == "ready" and record.run_at <= situation.at and record.crashes >= ALONE_FROM:
-        yield _alone(record)
 
 
 # Its own doing
@@ -84,9 +81,6 @@ def _not_due(situation: Situation, record: JobRecord) -> Cause:
             facts |= {"error": record.errors[-1].type, "message": record.errors[-1].message}
         return Cause("retrying", f"It is retried at {when}, after {spent}{last_error(record)}.", now, facts)
     facts |= {"claims": record.claims, "crashes": record.crashes}
-    if record.crashes >= ALONE_FROM:
-        says = f"It is put off until {when}: it must run alone, and its last worker always had something else to do."
-        return Cause("snoozed", says, "start a worker that has nothing else to do", facts)
     return Cause("snoozed", f"Its handler snoozed it until {when}; no attempt is spent.", now, facts)
 
 
@@ -97,10 +91,11 @@ def _has_failed(record: JobRecord) -> bool:
     return bool(record.errors) and record.errors[-1].attempt == record.claims
 
 
-def _alone(record: JobRecord) -> Cause:
+def _suspect(record: JobRecord) -> Cause:
     return Cause(
-        "alone",
-        f"{count(record.crashes, 'worker')} died while they ran it, so it waits for a worker that can run it alone.",
+        "suspect",
+        f"{count(record.crashes, 'worker')} died while they ran it: it waits for its turn among such jobs, of "
+        "which a worker runs one at a time, beside others.",
         f"find out what it does to its process: {command('jobs', 'show', record.id)}",
         {"crashes": record.crashes},
     )
@@ -115,6 +110,8 @@ def _waiting(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
             return _set_aside(situation, record)
         case "code":
             return _lacks_code(situation, record, fits=fits)
+        case "suspect":
+            return _suspect(record)
         case "parents":
             return Cause("parents", f"It waits for the jobs that it comes after{because(record.reason)}.")
         case _:

@@ -9,8 +9,8 @@ from rowlock.explain.phrases import because, command, instant_of
 from rowlock.model.explanation import Cause
 from rowlock.model.record import JobRecord
 from rowlock.model.situation import Candidate, Situation
-from rowlock.model.words import span
-from rowlock.worker.run import ALONE_FROM
+from rowlock.model.words import count, span
+from rowlock.store.jobs import SUSPECT_FROM
 
 
 def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:
@@ -23,8 +23,9 @@ def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:
         yield _cancelling(situation, record, holder)
     if not lost:
         yield _running(situation, record, holder)
-    if record.crashes >= ALONE_FROM:
-        yield Cause("alone", f"It runs alone, because {record.crashes} workers died while they ran it.")
+    if record.crashes >= SUSPECT_FROM:
+        says = f"{count(record.crashes, 'worker')} died while they ran it: its worker runs no other such job beside it."
+        yield Cause("suspect", says)
     if holder is not None and holder.held > holder.slots:
         yield Cause(
             "turn", f"Worker {holder.name} has claimed more jobs than its {holder.slots:,} slots: it may wait for one."

@@ -42,7 +42,7 @@ Code = Literal[
     "undoing",
     "limit",
     "stopping",
-    "alone",
+    "suspect",
     "turn",
     "next",
 ]

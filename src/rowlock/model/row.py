@@ -32,6 +32,8 @@ class Claimed(NamedTuple):
     wakes: int | None = None  # so many, when it was claimed; None for none
     cancelling: bool = False  # a workflow that somebody has asked to cancel: it is claimed to be undone
     waited: float = 0.0  # for so many seconds it had been due when it was claimed
+    # Whether the database knows that it begins; if not, it is claimed ahead. None: it is to know before it begins.
+    begun: bool | None = True
 
     @property
     def code(self) -> str:
@@ -81,7 +83,8 @@ class Rescued(NamedTuple):
     worker: str
     owner: str
     crashes: int
-    becomes: str  # ready, failed (as poison) or cancelled
+    has_crashed: bool  # and this was one of them
+    becomes: str  # ready, waiting (set aside as a suspect), failed (as poison) or cancelled
 
 
 class Ending(NamedTuple):

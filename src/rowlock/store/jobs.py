@@ -34,6 +34,10 @@ PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 CHUNK = 2_000
 _KEEP_CANCELLED = Keep().cancelled
 
+# A job that so many workers died of is a suspect: it is set aside, and each worker runs one such job at a time, so that
+# the next death is its own, and costs nobody else.
+SUSPECT_FROM = 2
+
 
 class Lane(NamedTuple):
     """One queue and priority, and the (run_at, id) after which to look."""
@@ -101,8 +105,8 @@ def chunks(jobs: Iterable[NewJob]) -> Iterator[Sequence[NewJob]]:
         yield chunk
 
 
-def claim(*, lanes: Sequence[Lane], limit: int, worker: str) -> Query[Claimed]:
-    """Claim up to `limit` due jobs, looking into `lanes` in their order."""
+def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[Claimed]:
+    """Claim up to `limit` due jobs, looking into `lanes` in their order; the first `free`, or all, begin at once."""
     queues, priorities, run_ats, ids = zip(*lanes, strict=True)
     return Query(
         "job_claim",
@@ -112,9 +116,24 @@ def claim(*, lanes: Sequence[Lane], limit: int, worker: str) -> Query[Claimed]:
             "floor_run_ats": array(run_ats),
             "floor_ids": plain_array(ids),
             "limit": str(limit),
+            "free": str(limit if free is None else free),
             "worker": worker,
         },
         _claimed,
+    )
+
+
+def claim_suspect(*, queues: Iterable[str], worker: str) -> Query[Claimed]:
+    """Claim the one suspect that has been due the longest."""
+    return Query("job_claim_suspect", {"queues": array(queues), "worker": worker}, _claimed)
+
+
+def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:
+    """Mark attempts that have begun, so many seconds ago; answers the tokens that were accepted."""
+    rows = sorted((job.id, job.token, f"{age:.3f}") for job, age in begun)
+    ids, tokens, ages = zip(*rows, strict=True)
+    return Query(
+        "job_begin", {"ids": plain_array(ids), "tokens": plain_array(tokens), "ages": plain_array(ages)}, first
     )
 
 
@@ -269,23 +288,44 @@ def live() -> Query[JobRecord]:
     return Query("job_live", {}, JobRecord.read)
 
 
-def orphans(*, limit: int, lost: bool, without: Iterable[str] = ()) -> Query[Orphan]:
-    """Running jobs of workers without a fresh lease, but for the attempts `without`; `lost` also of unknown workers."""
+def orphans(
+    *, limit: int, lost: bool, without: Iterable[str] = (), suspect: int = SUSPECT_FROM, worker: str | None = None
+) -> Query[Orphan]:
+    """Running jobs of workers without a fresh lease, but for the attempts `without`; `lost` also of unknown workers.
+
+    None for a `worker` whose own lease is over.
+    """
     return Query(
         "job_orphans",
-        {"limit": str(limit), "lost": str(lost), "without": plain_array(without)},
+        {
+            "limit": str(limit),
+            "lost": str(lost),
+            "without": plain_array(without),
+            "suspect": str(suspect),
+            "worker": worker,
+        },
         lambda row: Orphan(*row),
     )
 
 
-def rescue(orphans: Sequence[Orphan], *, crashes: int, keep: Keep, actor: str) -> Query[Rescued]:
-    """Take these jobs back, if their workers still have no fresh lease."""
+def rescue(
+    orphans: Sequence[Orphan],
+    *,
+    crashes: int,
+    keep: Keep,
+    actor: str,
+    suspect: int = SUSPECT_FROM,
+    worker: str | None = None,
+) -> Query[Rescued]:
+    """Take these jobs back, if their workers still have no fresh lease, and `worker`, who rescues them, has."""
     return Query(
         "job_rescue",
         {
             "ids": plain_array(orphan.id for orphan in orphans),
             "tokens": plain_array(orphan.token for orphan in orphans),
             "crashes": str(crashes),
+            "suspect": str(suspect),
+            "worker": worker,
             "keep_failed": interval(keep.failed),
             "keep_cancelled": interval(keep.cancelled),
             "actor": actor,
@@ -306,4 +346,4 @@ def disown(tokens: Iterable[str], *, worker: str) -> Query[str]:
 
 def pardon(*, worker: str, since: timedelta) -> Query[str]:
     """Take back the crash of jobs that were rescued so lately from a worker that lives after all; answers their ids."""
-    return Query("job_pardon", {"worker": worker, "since": interval(since)}, first)
+    return Query("job_pardon", {"worker": worker, "since": interval(since), "suspect": str(SUSPECT_FROM)}, first)

@@ -29,8 +29,13 @@ def register(
     schedules: Iterable[str],
     version: str,
     lease: timedelta,
+    restarts: int = 0,
+    fault: str | None = None,
 ) -> Query[float]:
-    """Enter a worker process, under a lease; answers the database's time in seconds since 1970."""
+    """Enter a worker process, under a lease; answers the database's time in seconds since 1970.
+
+    `restarts` is how often in a row it began anew because of a fault of its own, and `fault` the last of those.
+    """
     return Query(
         "worker_register",
         {
@@ -43,13 +48,15 @@ def register(
             "schedules": array(schedules),
             "version": version,
             "lease": interval(lease),
+            "restarts": str(restarts),
+            "fault": fault,
         },
         first,
     )
 
 
-def renew(*, worker: str) -> Query[str]:
-    """Renew a lease; no answer means it has run out."""
+def renew(*, worker: str) -> Query[float]:
+    """Renew a lease; answers the database's time in seconds since 1970. No answer means that it is lost."""
     return Query("worker_renew", {"worker": worker}, first)
 
 

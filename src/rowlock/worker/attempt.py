@@ -42,18 +42,8 @@ class Attempt:
     """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
 
     __slots__ = (
-        "asked",
-        "begun",
-        "ending",
-        "error",
-        "fence",
-        "in_thread",
-        "limit",
-        "lost",
-        "over",
-        "row",
-        "task",
-        "undoing",
+        *("asked", "begun", "ending", "error", "fence", "in_thread", "limit", "lost", "marked", "over", "row"),
+        *("stopped", "task", "undoing"),
     )
 
     def __init__(self, row: Claimed) -> None:
@@ -62,6 +52,8 @@ class Attempt:
         self.task: asyncio.Task[None] | None = None
         # When, by time.perf_counter(). A task that is cancelled before it has begun does nothing at all.
         self.begun = 0.0
+        self.marked = row.begun is True  # the database knows that it has begun
+        self.stopped = False  # its worker stops, and does not wait for it
         self.over = False  # it has an outcome; its handler may go on all the same
         self.asked = False  # somebody has asked to cancel the job
         self.undoing = False  # it undoes a workflow: that runs to its end, whoever asks to cancel what

@@ -199,6 +199,8 @@ class Caller:
         started = _stop_the_clock(attempt.limit)
 
         def call() -> Returned:
+            if attempt.stopped or attempt.over or attempt.lost is not None:  # while it waited for a thread
+                return None, asyncio.CancelledError()
             attempt.in_thread = True
             if started is not None:
                 started()

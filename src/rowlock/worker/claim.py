@@ -36,6 +36,8 @@ _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
+# Whoever sets suspects aside notifies; should that get lost, they are looked for so often.
+_SUSPECT_EVERY = 10.0
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
@@ -67,13 +69,17 @@ class Claimer:
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
         self._next_take_up = 0.0
+        self._next_suspect = 0.0
+        runner.suspect_ended = self._suspect_ended
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
         """Claim until stopped."""
         while room := await self._room():
             self._wake.clear()
-            found = await self._claim(room)
+            found = await self._claim_suspect()
+            if found < room:
+                found += await self._claim(room - found)
             await self._rest(found=found, room=room)
 
     def stop(self) -> None:
@@ -85,6 +91,8 @@ class Claimer:
         """A notification came: `below` when something has come back below the floor."""
         if payload == "below":
             self._floors.look_below_soon()
+        elif payload == "suspect":
+            self._next_suspect = 0.0
         self._wake.set()
 
     async def park(self) -> None:
@@ -102,16 +110,29 @@ class Claimer:
     async def _room(self) -> int:
         """Wait until there is room for a claim worth its round trip; none when we are to stop."""
         while not self._stopping and (room := self._runner.room()) <= 0:
-            self._runner.hand_back_stale()
             if not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
                 await self.unpark()
         return 0 if self._stopping else room
+
+    async def _claim_suspect(self) -> int:
+        """One at a time, and before other jobs: a busy worker never runs out of those."""
+        started = time.monotonic()
+        if started < self._next_suspect or not self._runner.wants_suspect:
+            return 0
+        rows = await self._link.run(jobs.claim_suspect(queues=self._queues.names, worker=self._worker))
+        self._next_suspect = 0.0 if rows else time.monotonic() + _SUSPECT_EVERY
+        self._take(rows, asked=None, round_trip=time.monotonic() - started)
+        return len(rows)
+
+    def _suspect_ended(self) -> None:
+        if not self._next_suspect:  # there may be another
+            self._wake.set()
 
     async def _claim(self, room: int) -> int:
         started = time.monotonic()
         below = not self._floors.until_look_below(started, idle=self._idle)
         lanes = self._floors.lanes(self._queues.order(), below=below)
-        rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker))
+        rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()))
         ended = time.monotonic()
         in_order(rows, lanes)
         if below:
@@ -132,7 +153,7 @@ class Claimer:
             self._take(rows, asked=room, round_trip=time.monotonic() - started)
         return len(rows)
 
-    def _take(self, rows: Sequence[Claimed], *, asked: int, round_trip: float) -> None:
+    def _take(self, rows: Sequence[Claimed], *, asked: int | None, round_trip: float) -> None:
         if rows:
             self._counts.claimed(rows, round_trip)
         self._runner.take(rows, asked=asked, round_trip=round_trip)

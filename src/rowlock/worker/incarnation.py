@@ -34,6 +34,7 @@ from rowlock.worker.claim import Claimer
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Queues
 from rowlock.worker.lease import Lease
+from rowlock.worker.mark import Marker
 from rowlock.worker.pulse import Pulse
 from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.renew import Chore, Renewer
@@ -114,9 +115,10 @@ class Incarnation:
         self._lent = HandlerConnections(
             server, setup.schema, within=setup.within, deadline=setup.deadline.total_seconds()
         )
+        self._marker = Marker(due=self._settler.wake)
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
-        self._settler.canceller = self._canceller
+        self._settler.looks = [self._canceller, self._marker]
         self._claimer = Claimer(
             link=self._claim_link,
             queues=setup.queues,
@@ -146,6 +148,7 @@ class Incarnation:
             slots=setup.slots,
             threads=setup.threads,
             finished=self._settler.add,
+            marker=self._marker,
             progress=self._settler.progress.say,
             endings=Endings(
                 ground=self._lent,
@@ -169,6 +172,7 @@ class Incarnation:
             keep=self._setup.keep,
             longest=self._retention.longest,
             patience=min(_PATIENCE, timing.renew) if self._predecessors else timedelta(0),
+            lease=self._lease,
         )
         firer = Firer(boot=self._setup.boot, keep=self._setup.keep.cancelled, longest=self._retention.longest)
         return Renewer(
@@ -304,7 +308,7 @@ class Incarnation:
                 lease=setup.timing.lease,
             )
         )
-        self._lease.renewed(sent)
+        self._lease.renewed(sent, now)
         self._renewer.enter()
         self._counts.begin(now)
         setup.boot.begin(self._steady, now)

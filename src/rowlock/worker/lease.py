@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from datetime import timedelta
+
+log = logging.getLogger("rowlock.worker")
 
 
 def boottime() -> float:
@@ -19,12 +22,28 @@ class Lease:
     """
 
     def __init__(self, *, lasts: timedelta, margin: timedelta) -> None:
-        self._trusted = (lasts - margin).total_seconds()
+        self._lasts = lasts.total_seconds()
+        self._margin = margin.total_seconds()
         self._until = 0.0
+        self._offset: float | None = None  # between the two clocks
+        self._settles = 0.0
 
-    def renewed(self, sent: float) -> None:
-        """A renewal that was sent at this moment was answered."""
-        self._until = sent + self._trusted
+    def renewed(self, sent: float, answer: float) -> None:
+        """A renewal that was sent at this moment was answered, at that time of the database's."""
+        now = self.now()
+        self._until = sent + self._lasts - self._margin
+        offset = answer - now
+        if self._offset is not None and offset - self._offset > self._margin:
+            log.warning(
+                "the database's clock was put forward by %.0f s; nobody is rescued for now", offset - self._offset
+            )
+            self._settles = now + self._lasts
+        self._offset = offset
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the database's clock was put forward lately: the living have had no time yet to renew by it."""
+        return self.now() < self._settles
 
     @staticmethod
     def now() -> float:

@@ -26,6 +26,11 @@ class Prefetch:
         self._batch_time += took
         self._batch_count += 1
 
+    def forget(self) -> None:
+        """What was held waited for too long: begin anew, when attempts have ended that show how long they take."""
+        self.size, self._run_time = 0, inf
+        self._batch_time, self._batch_count = 0.0, 0
+
     def learn(self, *, round_trip: float, full: bool) -> None:
         """A claim took so long, and found all it asked for or not."""
         if self._batch_count:
@@ -37,6 +42,8 @@ class Prefetch:
             self._batch_time, self._batch_count = 0.0, 0
         if self._run_time >= round_trip:
             self.size = 0
-        elif full:
+        elif not full:
+            self.size //= 2  # what is not there need not be held
+        else:
             wanted = int(self._slots * round_trip / self._run_time)
             self.size = min(wanted, max(self.size * 2, self._slots), _MOST)

@@ -177,8 +177,8 @@ class Renewer:
 
     def _renew(self, connection: Steady) -> None:
         sent = self._lease.now()
-        if connection.run(workers.renew(worker=self._worker)):
-            self._lease.renewed(sent)
+        if answer := connection.run(workers.renew(worker=self._worker)):
+            self._lease.renewed(sent, answer[0])
         else:
             self._is_over = True
             self._lost()

@@ -17,6 +17,7 @@ from rowlock.db.steady import Steady
 from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, workers
+from rowlock.worker.lease import Lease
 from rowlock.workflow.attempt import MOST_CRASHES
 
 log = logging.getLogger("rowlock.upkeep")
@@ -29,9 +30,12 @@ _BATCHES = 4
 class Rescuer:
     """Looks for dead workers and rescues their jobs; remembers whom it suspects, and which jobs cannot be rescued."""
 
-    def __init__(self, *, worker: str, actor: str, keep: Keep, longest: timedelta, patience: timedelta) -> None:
+    def __init__(
+        self, *, worker: str, actor: str, keep: Keep, longest: timedelta, patience: timedelta, lease: Lease
+    ) -> None:
         """For so long as `patience` others may come back, as this worker has."""
         self._worker = worker
+        self._lease = lease
         self._actor = actor
         self._keep = keep
         self._longest = longest
@@ -41,7 +45,7 @@ class Rescuer:
 
     def look(self, connection: Steady) -> None:
         """One cheap look, which finds nothing most of the time."""
-        if time.monotonic() < self._starts:
+        if time.monotonic() < self._starts or self._lease.is_unsettled:
             return
         [found] = connection.run(workers.look(worker=self._worker, suspected=self._suspects))
         self._suspects = found.suspects
@@ -52,7 +56,7 @@ class Rescuer:
 
     def sweep(self, connection: Steady, *, lost: bool) -> None:
         """Take jobs back from dead workers, then remove those workers; `lost` also from workers that nobody knows."""
-        for _ in range(_BATCHES):
+        for _ in range(0 if self._lease.is_unsettled else _BATCHES):
             if self._sweep_batch(connection, lost=lost) < _BATCH:
                 return
 
@@ -63,7 +67,7 @@ class Rescuer:
             with connection.sweep("rescue") as free:
                 if not free:
                     return 0
-                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=self._left))
+                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=self._left, worker=self._worker))
                 rescued = self._take(connection, orphans)
                 if len(orphans) < _BATCH:
                     connection.run(workers.bury())
@@ -76,7 +80,9 @@ class Rescuer:
     def _take(self, connection: Steady, orphans: Sequence[Orphan]) -> list[Rescued]:
         if not orphans:
             return []
-        return connection.run(jobs.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor))
+        return connection.run(
+            jobs.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor, worker=self._worker)
+        )
 
     def _take_apart(self, connection: Steady, orphans: Sequence[Orphan], error: Refused) -> None:
         """PostgreSQL refuses a batch: it is halved until the bad job stands alone, and that one is left where it is."""
@@ -99,17 +105,17 @@ class Rescuer:
                 _report(rescued)
 
 
-_BECOMES = {"ready": "rescued", "failed": "failed as poison:", "cancelled": "cancelled, as somebody had asked:"}
+_BECOMES = {
+    "ready": "rescued",
+    "waiting": "rescued and set aside as a suspect:",
+    "failed": "failed as poison:",
+    "cancelled": "cancelled, as somebody had asked:",
+}
 
 
 def _report(rescued: Sequence[Rescued]) -> None:
     for job in rescued:
+        counted = f"crash {job.crashes}" if job.has_crashed else "no crash of its own"
         log.warning(
-            "%s %s %s from worker %s (%s), crash %d",
-            _BECOMES[job.becomes],
-            job.task,
-            job.id,
-            job.owner,
-            job.worker,
-            job.crashes,
+            "%s %s %s from worker %s (%s), %s", _BECOMES[job.becomes], job.task, job.id, job.owner, job.worker, counted
         )

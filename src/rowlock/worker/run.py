@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -19,15 +18,17 @@ from rowlock.model.outcome import (
     Failed,
     HandedBack,
     Outcome,
-    Snoozed,
     Succeeded,
     Unsettled,
 )
 from rowlock.model.row import Claimed
+from rowlock.store.jobs import SUSPECT_FROM
+from rowlock.worker.ahead import Ahead, unbegun
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Attempt, Say, Speaks
 from rowlock.worker.call import Caller, Memory, Returned
 from rowlock.worker.count import Counts
+from rowlock.worker.mark import Marker
 from rowlock.worker.prefetch import Prefetch
 from rowlock.worker.report import Report
 from rowlock.worker.threads import Threads
@@ -38,14 +39,12 @@ log = logging.getLogger("rowlock.worker")
 
 # What may be finished and not yet settled before claims wait for settles.
 _MOST_UNSETTLED = 4_000
-# A job claimed ahead waits this long for a slot, then goes back: other workers may be free.
-_STALE_AFTER = 1.0
+# So often we look for what waits for too long, and for what is to be marked as begun.
+_LOOK_EVERY = 0.25
+# A job that was claimed ahead and has run for so long is marked; most have ended by then, and pay nothing for it.
+_MARKED_AFTER = 1.0
 # At the end, a handler that swallows its cancellation is left behind after so many seconds.
 _CANCEL_WITHIN = 2.0
-# A job that so many workers died of, or beside, runs alone: the next death is its own, and costs nobody else.
-ALONE_FROM = 2
-# So long it waits until nothing else runs; then it goes back for as long, and another worker may have it.
-_ALONE_WITHIN = timedelta(seconds=30)
 # With so many attempts stuck, or all threads if they are fewer, a process is worn out.
 _MOST_STUCK = 5
 
@@ -61,6 +60,7 @@ class Runner:
         threads: int,
         finished: Callable[[Claimed, Unsettled], None],
         counts: Counts,
+        marker: Marker,
         progress: Say,
         speaks: Speaks,
         endings: Endings,
@@ -87,25 +87,38 @@ class Runner:
         self._worn = worn
         self._worn_at = min(_MOST_STUCK, threads)
         self._prefetch = Prefetch(slots)
-        self._waiting: deque[tuple[Claimed, float]] = deque()
-        self._suspects: deque[Claimed] = deque()
+        self._ahead = Ahead(handlers, self._free_threads)
+        self._in_threads = 0  # attempts of sync tasks
+        self._suspect: str | None = None  # the token of the one in hand
+        self.suspect_ended: Callable[[], object] = _nothing
+        self._marker = marker
+        self._timer: asyncio.TimerHandle | None = None
         self._running: dict[str, Attempt] = {}
         self._held: dict[str, Claimed] = {}
         self._strays = 0
         self._has_room = asyncio.Event()
         self._idle = asyncio.Event()
         self._draining = False
-        self._alone = False  # a suspect runs, or waits for the others to end
         self._context = copy_context()
 
     # What the claimer asks
 
     def room(self) -> int:
         """How many jobs to ask for now; 0 while a claim is not worth its round trip."""
-        load = len(self._waiting) + len(self._running)
+        load = len(self._ahead) + len(self._running)
         room = min(self._slots + self._prefetch.size - load, _MOST_UNSETTLED - len(self._held))
         # With jobs waiting in hand there is time to gather a larger claim.
-        return room if (room * 2 >= self._prefetch.size or not self._waiting) and not self._alone else 0
+        return self._ahead.bounded(room) if room * 2 >= self._prefetch.size or not self._ahead else 0
+
+    def free(self) -> int:
+        """How many of the jobs that are claimed now can begin at once."""
+        free = max(0, self._slots - len(self._running) - len(self._ahead))
+        return min(free, max(0, self._free_threads())) if self._ahead.is_all_threaded else free
+
+    @property
+    def wants_suspect(self) -> bool:
+        """Whether there is none in hand."""
+        return self._suspect is None and not self._draining
 
     async def wait_for_room(self, timeout: float) -> bool:
         """Wait until something has finished; False when `timeout` seconds passed first."""
@@ -117,21 +130,27 @@ class Runner:
             return False
         return True
 
-    def take(self, rows: Iterable[Claimed], *, asked: int, round_trip: float) -> None:
-        """Take in claimed jobs and start as many as there are slots."""
+    def take(self, rows: Iterable[Claimed], *, asked: int | None, round_trip: float) -> None:
+        """Take in claimed jobs and start as many as there are slots. A suspect comes alone, and nothing was `asked`."""
         now = time.monotonic()
         count = 0
         for row in rows:
-            self._held[row.token] = row
-            if row.crashes < ALONE_FROM:
-                self._waiting.append((row, now))
-            else:
-                self._suspects.append(row)
             count += 1
-        self._prefetch.learn(round_trip=round_trip, full=count == asked)
-        if self._suspects:
-            self._make_way()
+            self._held[row.token] = row
+            if row.crashes < SUSPECT_FROM:
+                self._ahead.add(row, now)
+            elif self._suspect is None:
+                says = "%s %s: %d workers died while they ran it; it is tried again"
+                log.warning(says, row.task, row.id, row.crashes, extra=about(row))
+                self._suspect = row.token
+                self._ahead.add(row, now, first=True)
+            else:
+                self._finished(row, unbegun(row))
+        if asked is not None:
+            self._prefetch.learn(round_trip=round_trip, full=count == asked)
         self._start()
+        if count and self._timer is None:
+            self._look_after_a_while()
 
     def known(self) -> list[str]:
         """The tokens of every job in hand, finished and unsettled ones included."""
@@ -140,16 +159,34 @@ class Runner:
     def settled(self, rows: Iterable[Claimed]) -> None:
         """These jobs are out of our hands."""
         for row in rows:
-            self._held.pop(row.token, None)
-        if self._suspects:
-            self._start()
+            self._forget(row)
         self._has_room.set()
 
-    def hand_back_stale(self) -> None:
-        """Give back jobs that were claimed ahead and have waited too long: handlers have become slow."""
-        horizon = time.monotonic() - _STALE_AFTER
-        while self._waiting and self._waiting[0][1] < horizon:
-            self._finished(self._waiting.popleft()[0], HandedBack())
+    def _forget(self, row: Claimed) -> None:
+        self._held.pop(row.token, None)
+        if row.token == self._suspect:
+            self._suspect = None
+            self.suspect_ended()
+
+    def _look_after_a_while(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look)
+
+    def _look(self) -> None:
+        """Give back what has waited for too long, whatever the handlers do; mark what lasts as begun."""
+        self._timer = None
+        self._ahead.look()
+        if stale := self._ahead.stale():
+            self._prefetch.forget()
+            for row in stale:
+                self._finished(row, unbegun(row))
+            self._has_room.set()
+        horizon = time.perf_counter() - _MARKED_AFTER
+        for attempt in self._running.values():
+            if not attempt.marked and 0 < attempt.begun < horizon:
+                attempt.marked = True
+                self._marker.add(attempt.row, attempt.begun)
+        if self._held:
+            self._look_after_a_while()
 
     # What others ask
 
@@ -176,7 +213,7 @@ class Runner:
         """Somebody has asked to cancel these. Coroutines are cancelled, threads are told; what waits does not begin."""
         wanted = set(tokens)
         for row in self._pick_waiting(wanted):
-            self._finished(row, _unbegun(row))
+            self._finished(row, _uncancelled(row))
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
             # One that was claimed to be undone is what came of this very mark, which stays until it has ended.
             if not attempt.asked and not attempt.row.cancelling:
@@ -184,7 +221,7 @@ class Runner:
                 row = attempt.row
                 log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=about(row))
                 if not attempt.in_thread and not attempt.undoing:
-                    self._stop(attempt, _unbegun(attempt.row))
+                    self._stop(attempt, _uncancelled(attempt.row))
 
     def lost(self, tokens: Iterable[str]) -> None:
         """The database does not hold these for us any more: their attempts are told, stopped, and count for nothing."""
@@ -203,10 +240,8 @@ class Runner:
 
     def _pick_waiting(self, tokens: Collection[str]) -> list[Claimed]:
         """Take out those of these that have not begun."""
-        picked = [row for row in (*(row for row, _ in self._waiting), *self._suspects) if row.token in tokens]
+        picked = self._ahead.pick(tokens)
         if picked:
-            self._waiting = deque((row, since) for row, since in self._waiting if row.token not in tokens)
-            self._suspects = deque(row for row in self._suspects if row.token not in tokens)
             self._go_on()
         return picked
 
@@ -219,7 +254,7 @@ class Runner:
 
     def _discard(self, row: Claimed) -> None:
         log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
-        self._held.pop(row.token, None)
+        self._forget(row)
 
     # Stopping
 
@@ -227,7 +262,7 @@ class Runner:
         """Start nothing more, and give back what has not started."""
         self._draining = self._caller.draining = True
         for row in self._pick_waiting(self._held):
-            self._finished(row, HandedBack())
+            self._finished(row, unbegun(row))
 
     async def wait(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Wait for running attempts, at most so long, and no longer once there is a hurry."""
@@ -243,6 +278,7 @@ class Runner:
         """Cancel what still runs; it is handed back. Nobody waits for long for what will not end, nor for a thread."""
         self._idle.clear()
         for attempt in list(self._running.values()):
+            attempt.stopped = True
             self._stop(attempt, HandedBack())
         if self._running:
             with suppress(TimeoutError):
@@ -251,32 +287,41 @@ class Runner:
 
     def close(self) -> None:
         """Let the threads go; one that is stuck in a handler does not hold us."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._threads.close()
         self._report.close()
 
     # Running
 
     def _start(self) -> None:
-        if self._suspects:
-            self._start_alone()
         loop = asyncio.get_running_loop()
-        while self._waiting and len(self._running) < self._slots and not self._draining and not self._alone:
-            self._begin(self._waiting.popleft()[0], loop)
+        while len(self._running) < self._slots and not self._draining and (row := self._ahead.next()) is not None:
+            self._begin(row, loop)
 
     def _begin(self, row: Claimed, loop: asyncio.AbstractEventLoop) -> None:
         attempt = self._running[row.token] = Attempt(row)
+        if self._ahead.is_threaded(row):
+            self._in_threads += 1
         # In a context of its own: the current one may be that of the attempt that has just ended.
         attempt.task = loop.create_task(self._run(attempt), context=self._context.copy())
 
+    def _free_threads(self) -> int:
+        return self._threads.most - self._in_threads
+
     async def _run(self, attempt: Attempt) -> None:
         """One attempt, from claimed to finished."""
+        if not attempt.marked and (attempt.row.begun is None or attempt.row.crashes >= SUSPECT_FROM):
+            attempt.marked = True
+            await self._marker.before(attempt.row)
         attempt.begun = time.perf_counter()
         try:
             outcome = await self._caller.attempt(attempt)
         except asyncio.CancelledError:
             outcome = HandedBack()
         except BaseException as error:  # the slot must come free, and the job must end, whatever this is
-            log.exception("%s %s: its attempt has come to no outcome", attempt.row.task, attempt.row.id)
+            row = attempt.row
+            log.exception("%s %s: its attempt has come to no outcome", row.task, row.id, extra=about(row))
             outcome = Failed(describe(error).to_json(), "refused")
         if attempt.over:
             self._strays -= 1
@@ -291,6 +336,9 @@ class Runner:
         took = ended - (attempt.begun or ended)
         attempt.over, attempt.task = True, None
         del self._running[row.token]
+        if self._ahead.is_threaded(row):
+            self._in_threads -= 1
+            self._ahead.ended()
         self._prefetch.ran(took)
         if isinstance(outcome, Committed):
             self._counts.ended(row, Succeeded(outcome.result), took, ended)
@@ -311,42 +359,7 @@ class Runner:
             self._idle.set()
         self._go_on()
 
-    # Alone
-
-    def _make_way(self) -> None:
-        """A suspect has come: give back what has not started, other suspects too, and let what runs come to its end."""
-        self._alone = True
-        while self._waiting:
-            self._finished(self._waiting.popleft()[0], HandedBack())
-        while len(self._suspects) > 1:  # in hand, it would die with the first one
-            self._finished(self._suspects.pop(), HandedBack())
-        [row] = self._suspects
-        log.warning(
-            "%s %s: %d workers died while they ran it; it runs alone",
-            row.task,
-            row.id,
-            row.crashes,
-            extra=about(row),
-        )
-        asyncio.get_running_loop().call_later(_ALONE_WITHIN.total_seconds(), self._put_off, row)
-
-    def _start_alone(self) -> None:
-        """Start a suspect, if nothing else is in hand: what is not settled would be lost with us."""
-        if len(self._held) == len(self._suspects) and not self._draining:
-            self._begin(self._suspects.popleft(), asyncio.get_running_loop())
-
-    def _put_off(self, row: Claimed) -> None:
-        """What runs here does not end."""
-        if row in self._suspects:
-            self._suspects.remove(row)
-            log.warning("%s %s: there is always something running here; put off", row.task, row.id, extra=about(row))
-            self._finished(row, Snoozed(_ALONE_WITHIN))
-            self._go_on()
-
     def _go_on(self) -> None:
-        if self._alone:
-            runs_alone = any(attempt.row.crashes >= ALONE_FROM for attempt in self._running.values())
-            self._alone = runs_alone or bool(self._suspects)
         self._start()
         self._has_room.set()
 
@@ -373,6 +386,9 @@ class Runner:
             self._worn()
 
 
-def _unbegun(row: Claimed) -> Unsettled:
+def _nothing() -> None: ...
+
+
+def _uncancelled(row: Claimed) -> Unsettled:
     """What becomes of a job that is to be cancelled, and has not begun here: a workflow is undone first."""
     return Cancelled("asked") if row.version is None else HandedBack()

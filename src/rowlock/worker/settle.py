@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.failure import describe
@@ -16,7 +16,6 @@ from rowlock.model.row import Claimed
 from rowlock.store import endings, jobs
 from rowlock.store.query import Query
 from rowlock.worker.breaker import Breakers
-from rowlock.worker.cancel import Canceller
 from rowlock.worker.progress import ProgressBoard
 from rowlock.worker.record import Recorder
 from rowlock.workflow.report import about
@@ -30,6 +29,17 @@ _LOCKED_PAUSE = 0.05
 Finished = tuple[Claimed, Unsettled]
 # Builds the statement that writes a batch of one kind of outcomes.
 Write = Callable[[Sequence[Any]], Query[str]]
+
+
+class Look(Protocol):
+    """What else is done on the settling connection."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to do it now."""
+
+    async def look(self, link: Link) -> None:
+        """Do it."""
 
 
 class Settler:
@@ -60,7 +70,7 @@ class Settler:
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
         self.recorder = Recorder(wake=self._some.set, actor=actor, is_ours=is_ours)
-        self.canceller: Canceller | None = None  # looks in this loop, for the connection is this loop's
+        self.looks: Sequence[Look] = ()  # in this loop, for the connection is this loop's
 
     def add(self, row: Claimed, outcome: Unsettled) -> None:
         """An attempt has finished."""
@@ -81,8 +91,9 @@ class Settler:
             while self._is_due:
                 if self.recorder.is_due:
                     await self.recorder.look(self._link)
-                if self.canceller is not None and self.canceller.is_due:
-                    await self.canceller.look(self._link)
+                for look in self.looks:
+                    if look.is_due:
+                        await look.look(self._link)
                 batch = [self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))]
                 await self._write_progress(batch)
                 await self._settle(batch)
@@ -90,10 +101,7 @@ class Settler:
     @property
     def _is_due(self) -> bool:
         return bool(
-            self._finished
-            or self.recorder.is_due
-            or self.progress.is_due
-            or (self.canceller is not None and self.canceller.is_due)
+            self._finished or self.recorder.is_due or self.progress.is_due or any(look.is_due for look in self.looks)
         )
 
     async def flush(self) -> None:

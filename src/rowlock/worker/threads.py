@@ -30,7 +30,7 @@ class Threads(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self.stuck = 0  # left behind, and running still
-        self._most = most
+        self.most = most
         self._places = 0  # threads that serve
         self._open = 0  # calls that wait for a thread, or run in one that serves
         self._calls: SimpleQueue[_Call[T] | None] = SimpleQueue()
@@ -58,7 +58,7 @@ class Threads(Generic[T]):
         self._places = 0
 
     def _fill(self) -> None:
-        if self._places < min(self._open, self._most):
+        if self._places < min(self._open, self.most):
             self._places += 1
             HandlerThread(target=self._serve, name=f"rowlock-{next(_numbers)}", daemon=True).start()
 
@@ -75,7 +75,7 @@ class Threads(Generic[T]):
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             with self._lock:
-                if call.state == _LEFT:
+                if call.state == _LEFT or call.answer.cancelled():  # the loop may not have come to leave it yet
                     continue
                 call.state = _RUNNING
             answer = call.context.run(call.function)

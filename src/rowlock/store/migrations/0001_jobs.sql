@@ -41,20 +41,22 @@ create table rowlock.jobs (
     task        text not null check (octet_length(task) between 1 and 200),
     state       text not null default 'ready' check (state in ('waiting', 'ready', 'running')),
     priority    smallint not null default 0 check (priority between -4 and 4),
+    begun       boolean default false,          -- running: its handler has begun; not yet, as far as is known; null: as
+                                                -- before, and its worker died once: to be said before it begins
     failures    integer not null default 0,     -- attempts spent
     crashes     integer not null default 0,     -- attempts whose worker died; they are not spent
     claims      integer not null default 0,     -- attempts started, however they ended; never goes back
     attempts    integer not null check (attempts > 0),  -- how many may be spent
     run_at      timestamptz not null,
     created_at  timestamptz not null,
-    started_at  timestamptz,                    -- when it was last claimed
+    started_at  timestamptz,                    -- when it was last claimed, or has begun if that is known
     expires_at  timestamptz,                    -- not worth starting after this
     token       uuid,                           -- proof of the current claim, new for every row and claim
     worker      uuid,                           -- who holds, or last held, it
     args        json not null,                  -- json, not jsonb: stored as sent (jsonb makes 1e22 an int, -0.0 0.0)
     key         text check (octet_length(key) between 1 and 500),
     tags        text[],
-    waits_for   text check (waits_for in ('parents', 'children', 'signal', 'limit', 'code', 'pause')),
+    waits_for   text check (waits_for in ('parents', 'children', 'signal', 'limit', 'code', 'pause', 'suspect')),
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
@@ -91,6 +93,8 @@ create index jobs_expiring on rowlock.jobs (expires_at)
     where expires_at is not null and state <> 'running' and parent is null and (version is null or claims = 0);
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
+-- Jobs that two workers died of, for those who run them one by one.
+create index jobs_suspect on rowlock.jobs (run_at, id) where waits_for = 'suspect';
 -- The children of a workflow.
 create index jobs_parent on rowlock.jobs (parent) where parent is not null;
 -- Workflows, for those who look.
@@ -537,6 +541,8 @@ create table rowlock.workers (
     lasts       interval not null,              -- how long a lease is, from one renewal on
     stopping    boolean not null default false,
     stuck       integer not null default 0,     -- attempts that timed out and go on all the same
+    restarts    integer not null default 0,     -- how often in a row this process began anew because of a fault of its own
+    fault       text,                           -- the last of those
     -- Claims that found jobs, in the last minute in which there were any: how many, their jobs, their seconds.
     claims          integer not null default 0,
     claimed         integer not null default 0,

@@ -72,6 +72,7 @@ create table rowlock.jobs (
     task text not null,
     state text not null default 'ready'::text,
     priority smallint not null default 0,
+    begun boolean default false,
     failures integer not null default 0,
     crashes integer not null default 0,
     claims integer not null default 0,
@@ -108,7 +109,7 @@ create table rowlock.jobs (
     constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_version_check CHECK ((version > 0)),
-    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text]))),
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
     constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192)))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
@@ -117,6 +118,7 @@ CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS N
 CREATE INDEX jobs_parked ON rowlock.jobs USING btree (queue, run_at) WHERE (wakes_at IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
+CREATE INDEX jobs_suspect ON rowlock.jobs USING btree (run_at, id) WHERE (waits_for = 'suspect'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
 CREATE INDEX jobs_workflows ON rowlock.jobs USING btree (id) WHERE (version IS NOT NULL);
 
@@ -301,6 +303,8 @@ create table rowlock.workers (
     lasts interval not null,
     stopping boolean not null default false,
     stuck integer not null default 0,
+    restarts integer not null default 0,
+    fault text,
     claims integer not null default 0,
     claimed integer not null default 0,
     claim_seconds double precision not null default 0,

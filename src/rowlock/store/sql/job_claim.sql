@@ -5,6 +5,8 @@
 -- subquery it may be run again and lock more than the limit.
 -- The commit does not wait for the disk: a claim lost in a crash is a job that is ready again. set_config must stand where
 -- it is read; in a CTE that nothing reads it silently does nothing.
+-- The first :free rows begin at once, for there are so many free slots, and are marked so: only what had begun is counted as a
+-- crash if its worker dies. The others are claimed ahead; whoever claims marks those that run for longer (job_begin).
 -- Paused queues are not looked into. Jobs of a paused task are claimed all the same, and set aside by the worker: left in
 -- their lane, every claim would walk over them.
 with me as materialized (
@@ -35,11 +37,15 @@ picked as materialized (
 )
 update rowlock.jobs
 set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now(),
+    begun = case
+        when id in (select first.id from (select id from picked limit :free::integer) as first) then true
+        when begun is not null then false
+    end,
     progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
     key, tags, version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
-    date_part('epoch', rowlock.now() - run_at) as waited,
+    date_part('epoch', rowlock.now() - run_at) as waited, begun,
     set_config('synchronous_commit', 'off', true);

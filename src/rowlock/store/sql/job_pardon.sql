@@ -10,6 +10,9 @@ with rescued as materialized (
 )
 update rowlock.jobs
 set crashes = crashes - 1,
+    state = case when waits_for = 'suspect' and crashes <= :suspect::integer then 'ready' else state end,
+    reason = case when waits_for = 'suspect' and crashes <= :suspect::integer then null else reason end,
+    waits_for = case when waits_for = 'suspect' and crashes <= :suspect::integer then null else waits_for end,
     errors = array(
         select case
             when error.value ->> 'type' = 'WorkerLost' and error.value ->> 'worker' = :worker

@@ -23,11 +23,11 @@ picked as materialized (
 update rowlock.jobs
 set state = 'running', waits_for = null, reason = null,
     token = rowlock.token(), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now(),
-    progress = null, wakes_at = null
+    begun = case when begun is not null then false end, progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
     id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
     expires_at <= rowlock.now() as expired, false as paused, key, tags,
     version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
-    greatest(date_part('epoch', rowlock.now() - run_at), 0) as waited,
+    greatest(date_part('epoch', rowlock.now() - run_at), 0) as waited, begun,
     set_config('synchronous_commit', 'off', true);

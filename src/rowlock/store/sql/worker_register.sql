@@ -1,9 +1,9 @@
 -- Enter this worker process, under a lease; each start is a new incarnation with a new id. Answers the database's time.
 -- Said twice, because its answer was lost, it enters once, and the lease is as fresh as if it had been said once.
-insert into rowlock.workers (id, host, pid, queues, slots, tasks, schedules, version, started_at, lease, lasts)
+insert into rowlock.workers (id, host, pid, queues, slots, tasks, schedules, version, started_at, lease, lasts, restarts, fault)
 values (
     :worker::uuid, :host, :pid::integer, :queues::text[], :slots::integer, :tasks::text[], :schedules::text[], :version,
-    rowlock.now(), rowlock.now() + :lease::interval, :lease::interval
+    rowlock.now(), rowlock.now() + :lease::interval, :lease::interval, :restarts::integer, :fault
 )
 on conflict (id) do update set lease = rowlock.now() + excluded.lasts
 returning extract(epoch from rowlock.now())::float8;
