@@ -251,9 +251,7 @@ TRAVELLERS: list[tuple[object, object]] = [
 
 RETYPED: list[tuple[object, object, str, str]] = [
     (int, True, "$.value", "bool"),
-    (int, Size.SMALL, "$.value", "annotate it as Size"),
     (str, Name("x"), "$.value", "annotate it as Name"),
-    (str, Mood.GLAD, "$.value", "annotate it as Mood"),
     (Literal[1], True, "$.value", "bool"),
     (Any, (1, 2), "$.value", "annotate it as tuple[…], or pass list"),
     (Any, {1}, "$.value", "annotate it as set[…]"),

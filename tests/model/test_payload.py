@@ -14,7 +14,26 @@ from pydantic import Field
 
 from rowlock.errors import InvalidArguments, PayloadTooLarge
 from rowlock.model.payload import MAX_DEPTH, MAX_PAYLOAD, Arguments, encode_untyped
-from tests.model.baggage import TRAVELLERS, label, nested, taking, trip
+from tests.model.baggage import TRAVELLERS, Mood, Size, label, nested, taking, trip
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "received"),
+    [
+        (str, Mood.GLAD, "glad"),
+        (Mood, "glad", Mood.GLAD),
+        (int, Size.SMALL, 1),
+        (Size, 1, Size.SMALL),
+        (list[str], [Mood.GLAD, "other"], ["glad", "other"]),
+        (dict[Mood, int], {"glad": 1}, {Mood.GLAD: 1}),
+    ],
+    ids=label,
+)
+def test_an_enums_member_and_its_value_stand_for_each_other(annotation: object, sent: object, received: object) -> None:
+    came = trip(annotation, sent)
+
+    assert came == received == sent
+    assert repr(came) == repr(received)
 
 
 @pytest.mark.parametrize(("annotation", "value"), TRAVELLERS, ids=label)

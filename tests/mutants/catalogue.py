@@ -822,6 +822,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
     ),
     Mutant(
+        "J7",
+        "a TextChoices is refused where a plain str is declared, or the other way round, by where the model came from",
+        "tests/model/test_payload.py::test_an_enums_member_and_its_value_stand_for_each_other",
+        [
+            Change(
+                "model/fidelity.py",
+                "as_float or _is_value_of(sent, received) or _is_value_of(received, sent)",
+                "as_float",
+            )
+        ],
+    ),
+    Mutant(
         "J3",
         "a test that may not use the database reaches the real one by connections of ours",
         "tests/contrib/test_django_without_database.py::test_the_guard_of_pytest_django_forbids_connections_of_ours",

@@ -59,12 +59,14 @@ def survey(value: object, *, limit: int) -> Fault | None:
 def difference(sent: object, received: object) -> Fault | None:
     """Find where what came back is not what was sent: same types and same values, all the way down.
 
-    One exception: an int sent where a float is declared may come back as the equal float.
+    Two exceptions: an int sent where a float is declared may come back as the equal float; and a member of an enum that
+    is a str or an int itself may come back as its value, or its value as the member.
     """
     kind = type(sent)
     if kind is not type(received):
         as_float = kind is int and type(received) is float and sent == received
-        return None if as_float else Fault(_retyped(sent, received))
+        is_same = as_float or _is_value_of(sent, received) or _is_value_of(received, sent)
+        return None if is_same else Fault(_retyped(sent, received))
     if kind in _EQUAL_IS_SAME:
         return None if sent == received else Fault(_CHANGED)
     differ = _DIFFER.get(kind, _other_differs)
@@ -194,6 +196,16 @@ class _Survey:
     }
 
 
+def _is_value_of(member: object, plain: object) -> bool:
+    """Whether a plain str or int is the value of an enum's member that is one, too: to Python the two are equal.
+
+    A framework's models hold the one or the other, as Django's do: the member until they are saved, then its value.
+    """
+    if not isinstance(member, enum.Enum) or not isinstance(member, str | int):
+        return False
+    return type(plain) in _PLAIN and type(member.value) is type(plain) and bool(member.value == plain)
+
+
 def _entries_differ(sent: Mapping[Any, object], received: Mapping[Any, object]) -> Fault | None:
     # By lookup and not in order: pydantic returns a TypedDict in the order of its declaration.
     keys = {key: key for key in received}
@@ -265,6 +277,7 @@ def _other_differs(sent: object, received: object) -> Fault | None:
 
 # Types whose == settles it, once the types are the same.
 _EQUAL_IS_SAME: Final = frozenset({type(None), bool, int, str, bytes, date, timedelta, UUID})
+_PLAIN: Final = (str, int)
 _DIFFER: Final[dict[type, Callable[[Any, Any], Fault | None]]] = {
     **dict.fromkeys((list, tuple), _items_differ),
     **dict.fromkeys((set, frozenset), _members_differ),

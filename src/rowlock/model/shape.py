@@ -101,7 +101,7 @@ class Shape:
 
     def _unwritable(self, value: object, error: Exception) -> Fault:
         """Why a value has no text at all, found by what does have one when strangers are written as null."""
-        hint = "pass plain values, or annotate a type that pydantic can serialise"
+        hint = "pass plain values, such as the id of something stored, or annotate a type that pydantic can serialise"
         if "utf-8" in str(error):
             hint = "set ser_json_bytes and val_json_bytes to 'base64' in its model's config"
         fault = Fault(f"cannot become JSON ({type(error).__name__}); {hint}")
