@@ -97,6 +97,26 @@ def test_every_part_of_a_filter_must_apply(app: Rowlock, db: Db) -> None:
     assert found == [wanted]
 
 
+def test_a_job_that_has_just_failed_is_found_by_when_it_ended_however_old_it_is(app: Rowlock, db: Db) -> None:
+    now = datetime.now(UTC)
+    put(db, "ready")
+    late = put(db, "failed", created_at=now - 3 * HOUR, ended_at=now - timedelta(seconds=7), id=LONG_AGO + "0001")
+    put(db, "failed", created_at=now - 3 * HOUR, ended_at=now - 2 * HOUR, id=LONG_AGO + "0002")
+    well = put(db, "succeeded", created_at=now - 3 * HOUR, ended_at=now - timedelta(seconds=7), id=LONG_AGO + "0003")
+    lately = Filter(ended_after=now - HOUR)
+
+    found = {record.id for record in app.jobs.list(lately).records}
+    failed = [record.id for record in app.jobs.list(Filter(state="failed", ended_after=now - HOUR)).records]
+    before = Filter(state="failed", ended_after=now - 3 * HOUR, ended_before=now - HOUR)
+    earlier = app.jobs.list(before).records
+    preview = app.jobs.preview("retry", lately)
+
+    assert (found, failed, len(earlier)) == ({late, well}, [late], 1)
+    assert (preview.count, app.jobs.retry(lately).changed) == (1, 1)
+    with pytest.raises(InvalidOption, match="cancel is for jobs that live"):
+        app.jobs.cancel(lately)
+
+
 def test_states_are_one_or_several_or_any(app: Rowlock, db: Db) -> None:
     made = {state: put(db, state) for state in ("waiting", "ready", "running", "succeeded", "failed", "cancelled")}
 

@@ -749,6 +749,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O5",
+        "what failed lately is looked for among the jobs that were made lately",
+        "tests/test_filters.py::test_a_job_that_has_just_failed_is_found_by_when_it_ended_however_old_it_is",
+        [
+            Change("store/sql/history_scan.sql", "past.ended_at >= :ended_after", "past.created_at >= :ended_after"),
+        ],
+    ),
+    Mutant(
         "W1",
         "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
         "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",

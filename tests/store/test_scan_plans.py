@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -104,6 +104,9 @@ QUERIES: dict[str, Callable[[World], Query[Any]]] = {
     "ended, none of which match": lambda _: scan.ended(Filter(args={"x": 1}), states=ENDED, ids=None, **LOOK),
     "ended by id": lambda world: scan.ended(Filter(), states=ENDED, ids=[row.id for row in world.trouble], **LOOK),
     "failed": lambda _: scan.ended(Filter(), states=frozenset({"failed"}), ids=None, **LOOK),
+    "failed lately": lambda _: scan.ended(
+        Filter(ended_after=datetime.now(UTC) + timedelta(days=1)), states=frozenset({"failed"}), ids=None, **LOOK
+    ),
     "retry": lambda world: verbs.retry(world.trouble, **WHO),
     "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
     "delete": lambda world: verbs.delete(world.live, **WHO),

@@ -35,6 +35,8 @@ class Wanted:
     args: Mapping[str, object]
     since: datetime | timedelta | None
     until: datetime | timedelta | None
+    ended_since: datetime | timedelta | None
+    ended_before: datetime | timedelta | None
     error: str | None
     reason: str | None
 
@@ -45,7 +47,8 @@ class Wanted:
 
     def filter(self, app: Rowlock) -> Filter:
         """The filter; spans such as `2h` are counted back from the database's time."""
-        since, until = resolved((self.since, self.until), lambda: database_time(app))
+        typed = (self.since, self.until, self.ended_since, self.ended_before)
+        since, until, ended_after, ended_before = resolved(typed, lambda: database_time(app))
         with usage():
             return Filter(
                 state=self.state or None,
@@ -56,6 +59,8 @@ class Wanted:
                 args=self.args or None,
                 since=since,
                 until=until,
+                ended_after=ended_after,
+                ended_before=ended_before,
                 error=self.error,
                 reason=self.reason,
                 ids=self.ids or None,
@@ -114,6 +119,8 @@ _OPTIONS = [
         "--since", type=past, metavar="WHEN", help="Only jobs created since: 2h (ago), 3d, or 2026-03-01T08:00Z."
     ),
     click.option("--until", type=past, metavar="WHEN", help="Only jobs created before."),
+    click.option("--ended-since", type=past, metavar="WHEN", help="Only jobs that ended since: 2h (ago)."),
+    click.option("--ended-before", type=past, metavar="WHEN", help="Only jobs that ended before."),
     click.option("--error", metavar="TYPE", help="Only jobs whose last error is of this type: ConnectionError."),
     click.option("--reason", metavar="REASON", help="Only jobs that ended, or wait, for this reason: exhausted."),
 ]

@@ -25,6 +25,7 @@ class Filter:
     `state` may be one or several. `args` names arguments and the JSON value that each must equal. `error` is the type
     of the last error, `ConnectionError` in whatever module; `reason` is why a job failed, was cancelled or waits.
     `since` and `until` say when it was created; one whose enqueuer's clock was over a day slow may escape `since`.
+    `ended_after` and `ended_before` say when it ended: no live job matches these.
     """
 
     state: State | Iterable[State] | None = None
@@ -35,6 +36,8 @@ class Filter:
     args: Mapping[str, Any] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    ended_after: datetime | None = None
+    ended_before: datetime | None = None
     error: str | None = None
     reason: str | None = None
     ids: Iterable[UUID | str] | None = None
@@ -45,11 +48,8 @@ class Filter:
         for name, limit in (limits | {"error": _MAX_ERROR, "reason": _MAX_REASON}).items():
             if (text := getattr(self, name)) is not None:
                 check_text(name, text, limit=limit)
-        for name in ("since", "until"):
-            if (moment := getattr(self, name)) is not None:
-                check_moment(name, moment)
-        if self.since is not None and self.until is not None and self.until <= self.since:
-            raise InvalidOption(f"until={self.until} is not after since={self.since}; between them there is nothing")
+        for first, last in (("since", "until"), ("ended_after", "ended_before")):
+            _check_between(first, getattr(self, first), last, getattr(self, last))
         # Frozen for others: what may be given in several forms is kept in one.
         object.__setattr__(self, "state", _states(self.state))
         object.__setattr__(self, "ids", _ids(self.ids))
@@ -59,6 +59,11 @@ class Filter:
     def states(self) -> frozenset[State] | None:
         """The states that are named; None for any."""
         return None if self.state is None else frozenset(self.state)  # type: ignore[arg-type]  # a tuple by now
+
+    @property
+    def is_of_ended(self) -> bool:
+        """Whether it says when a job ended, so that no live one matches."""
+        return self.ended_after is not None or self.ended_before is not None
 
     @property
     def args_json(self) -> str | None:
@@ -82,6 +87,14 @@ def _states(state: State | Iterable[State] | None) -> tuple[State, ...] | None:
     if unknown := [one for one in named if one not in STATES]:
         raise InvalidOption(f"state {shown(unknown[0])} is none of {', '.join(STATES)}")
     return tuple(one for one in STATES if one in named)
+
+
+def _check_between(first: str, start: datetime | None, last: str, end: datetime | None) -> None:
+    for name, moment in ((first, start), (last, end)):
+        if moment is not None:
+            check_moment(name, moment)
+    if start is not None and end is not None and end <= start:
+        raise InvalidOption(f"{last}={end} is not after {first}={start}; between them there is nothing")
 
 
 def _ids(ids: Iterable[UUID | str] | None) -> tuple[UUID, ...] | None:

@@ -34,8 +34,13 @@ class Verb:
 
     def states(self, asked: Filter) -> frozenset[State]:
         """The states to look at for this filter; InvalidOption if it names none that the verb can change."""
+        if asked.is_of_ended and not (asked.states or self.changes) & self.changes & ENDED:
+            raise InvalidOption(
+                f"{self.name} is for jobs that live, and ended_after= or ended_before= asks for those that have ended; "
+                "leave it out"
+            )
         if asked.states is None:
-            return self.looks
+            return self.looks & ENDED if asked.is_of_ended else self.looks
         if not asked.states & self.changes:
             raise InvalidOption(
                 f"{self.name} is for jobs that are {_listed(self.changes)}, and this filter asks for those that are "

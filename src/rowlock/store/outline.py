@@ -101,6 +101,8 @@ def ended(
             "key": asked.key,
             "since": moment(asked.since),
             "until": moment(asked.until),
+            "ended_after": moment(asked.ended_after),
+            "ended_before": moment(asked.ended_before),
             "reason": asked.reason,
             "ids": None if ids is None else plain_array(ids),
             "states": plain_array(states),

@@ -184,7 +184,8 @@ def look(
     edge = ids[-1] if ids and rest else None
     seen: list[Seen] = []
     found: dict[str, Found] = {}
-    for wanted, build in ((states & LIVE, at_live), (states & ENDED, at_ended)):
+    living: frozenset[State] = frozenset() if asked.is_of_ended else states & LIVE
+    for wanted, build in ((living, at_live), (states & ENDED, at_ended)):
         if not wanted or ids == []:
             continue
         rows = yield build(
@@ -297,6 +298,8 @@ def ended(
             "args": asked.args_json,
             "since": moment(asked.since),
             "until": moment(asked.until),
+            "ended_after": moment(asked.ended_after),
+            "ended_before": moment(asked.ended_before),
             "error": _error(asked),
             "reason": asked.reason,
             "ids": None if ids is None else plain_array(ids),

@@ -15,6 +15,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.model.record import JobRecord
+from rowlock.model.verb import ENDED
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
@@ -34,14 +35,16 @@ def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None
     if as_json:
         print_json({"jobs": [record.to_dict() for record in page.records], "next": page.next and str(page.next)})
         return
+    if wanted.since is not None and set(wanted.state) & ENDED and not asked.is_of_ended:
+        click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
     if page.records:
-        _show(page.records, now)
+        _show(page.records, now, by_end=asked.is_of_ended)
     else:
         click.echo("no job matches", err=True)
     next_page(page.next)
 
 
-def _show(records: tuple[JobRecord, ...], now: datetime) -> None:
+def _show(records: tuple[JobRecord, ...], now: datetime, *, by_end: bool) -> None:
     from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
 
     columns = [
@@ -49,17 +52,18 @@ def _show(records: tuple[JobRecord, ...], now: datetime) -> None:
         Column("state", least=9),
         Column("task", least=11),
         Column("queue", least=7, rank=3),
-        Column("created", least=10, rank=1),
+        Column("ended" if by_end else "created", least=10, rank=1),
         Column("spent", least=4, rank=4, right=True),
         Column("note", least=12, rank=2),
     ]
-    show(columns, (_row(record, now) for record in records))
+    show(columns, (_row(record, now, by_end=by_end) for record in records))
 
 
-def _row(record: JobRecord, now: datetime) -> tuple[object, ...]:
+def _row(record: JobRecord, now: datetime, *, by_end: bool) -> tuple[object, ...]:
     spent = f"{record.failures}/{record.attempts}"
+    when = words.age(record.ended_at if by_end else record.created_at, now)
     note = "; ".join(_notes(record, now))
-    return record.id, record.state, record.task, record.queue, words.age(record.created_at, now), spent, note
+    return record.id, record.state, record.task, record.queue, when, spent, note
 
 
 def _notes(record: JobRecord, now: datetime) -> Iterator[str]:

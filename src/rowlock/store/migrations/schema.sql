@@ -64,6 +64,7 @@ create table rowlock.history (
     constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (expires_on);
 CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
+CREATE INDEX history_trouble_ended ON ONLY rowlock.history USING btree (ended_at) INCLUDE (id, expires_on) WHERE (state <> 'succeeded'::text);
 CREATE INDEX history_workflows ON ONLY rowlock.history USING btree (id) WHERE (version IS NOT NULL);
 
 create table rowlock.jobs (

@@ -17,11 +17,37 @@ with seen as materialized (
         from rowlock.history as ended
         where :ids::uuid[] is null
             and :trouble::boolean
+            and :ended_after::timestamptz is null
             and ended.state <> 'succeeded'
             and ended.id < :before::uuid
             and ended.id >= :down_to::uuid
         order by ended.id desc
         limit :window::integer
+    )
+    union all
+    (
+        select ended.id, ended.created_at, ended.expires_on
+        from (
+            select lately.id, lately.expires_on
+            from (
+                select past.id, past.expires_on
+                from rowlock.history as past
+                where :ids::uuid[] is null
+                    and :trouble::boolean
+                    and past.state <> 'succeeded'
+                    and past.ended_at >= :ended_after::timestamptz
+                    and past.ended_at < coalesce(:ended_before::timestamptz, 'infinity')
+                offset 0  -- the index by time is read, and not the one by id until enough match
+            ) as lately
+            where lately.id < :before::uuid and lately.id >= :down_to::uuid
+            order by lately.id desc
+            limit :window::integer
+        ) as mine
+        cross join lateral (
+            select past.id, past.created_at, past.expires_on
+            from rowlock.history as past
+            where past.id = mine.id and past.expires_on = mine.expires_on limit 1
+        ) as ended
     )
     union all
     (
@@ -50,6 +76,8 @@ found as materialized (
         and (:reason is null or ended.reason = :reason)
         and (:since::timestamptz is null or ended.created_at >= :since::timestamptz)
         and (:until::timestamptz is null or ended.created_at < :until::timestamptz)
+        and (:ended_after::timestamptz is null or ended.ended_at >= :ended_after::timestamptz)
+        and (:ended_before::timestamptz is null or ended.ended_at < :ended_before::timestamptz)
     order by ended.id desc
     limit :limit::integer
 )
