@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -218,6 +219,14 @@ def states(db: Db) -> dict[str, int]:
         " group by 1"
     ).fetchall()
     return dict(rows)
+
+
+def test_what_is_typed_is_read_once_however_many_quotes_are_in_it() -> None:
+    began = time.process_time()
+    for typed in ('"\\' * 100_000, '"' * 200_000, '"\\" ' * 70_000, "{" * 200_000):
+        assert read_terms(typed, Known())
+
+    assert time.process_time() - began < 5  # one second for 5,000 of them, when it was quadratic
 
 
 def test_a_preview_says_what_a_verb_would_do_and_does_nothing(client: Browser, db: Db) -> None:

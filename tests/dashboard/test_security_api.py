@@ -8,6 +8,7 @@ import hmac
 import json
 import re
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -17,9 +18,10 @@ from pydantic import TypeAdapter
 from starlette.routing import Route
 
 from rowlock import Rowlock
-from rowlock.dashboard import Dashboard, Visitor
+from rowlock.dashboard import Dashboard, Tokens, Visitor
 from rowlock.dashboard.openapi import SIGNALS
 from rowlock.dashboard.pages import PAGES
+from rowlock.dashboard.pages.licences import LICENCES
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.corpus import fill
 from tests.rows import Db, put
@@ -160,8 +162,8 @@ def test_a_signal_that_is_signed_is_stored_once_and_needs_no_visitor(app: Rowloc
         foreign = send(browser, body, delivery="msg_2", origin="http://shop.example")
 
     assert (first.status_code, first.json()) == (202, {"says": f"signal paid is stored for {job}"})
-    assert again.status_code == 409
-    assert "stored already" in again.json()["error"]
+    assert again.status_code == 200
+    assert "stored before" in again.json()["says"]
     assert foreign.status_code == 202
     assert not any("set-cookie" in answer.headers for answer in (first, again, foreign))
     stored = db.execute("select name, payload, key from rowlock.signals order by number").fetchall()
@@ -197,3 +199,19 @@ def test_without_secrets_there_is_no_such_address(app: Rowlock) -> None:
         known = browser.post(SIGNALS, json={}, headers={"authorization": "Bearer x"})
 
     assert (nobody.status_code, known.status_code) == (401, 404)
+
+
+def test_strangers_see_neither_the_version_nor_the_pages() -> None:
+    dashboard = Dashboard(Rowlock("postgresql://127.0.0.1:1/x"), auth=Tokens([]))
+    with browsing(dashboard, base_url="https://localhost") as browser:
+        login, missing = browser.get("/login"), browser.get("/static/x/nothing.js")
+
+    assert version("rowlock") not in login.text
+    assert 'href="/jobs"' not in login.text
+    assert (missing.status_code, missing.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+    assert login.headers["strict-transport-security"] == "max-age=31536000"
+
+
+def test_the_licences_of_what_others_have_made_are_listed_and_shipped(described: dict[str, Any]) -> None:
+    assert "/api/licences" in described["paths"]
+    assert {one.part: len(one.text) > 500 for one in LICENCES} == {"uPlot": True, "idiomorph": True, "Inter": True}

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import cast
 
 import pytest
+from starlette.types import Message
 
 from rowlock.dashboard import feed
 from rowlock.dashboard.feed import Feed
@@ -29,7 +30,7 @@ def watched(
     """What is sent, until it ends or so much was."""
 
     async def watch() -> list[str]:
-        stream = (feed or Feed()).stream(look, AT_ONCE, still=still, told=told)
+        stream = (feed or Feed()).stream("ann", look, AT_ONCE, still=still, told=told)
         seen: list[str] = []
         async for event in cast("AsyncIterator[str]", stream.body_iterator):
             seen.append(event)
@@ -54,7 +55,7 @@ def test_it_ends_when_who_watches_may_no_longer() -> None:
     async def still() -> bool:
         return next(answers)
 
-    assert watched(page, still) == ["retry: 3000\n\n", "event: page\ndata: <h1>x</h1>\n\n", ":\n\n"]
+    assert watched(page, still) == ["retry: 3000\n\n", "event: page\ndata: <h1>x</h1>\n\n", "event: same\ndata:\n\n"]
 
 
 def test_nothing_is_sent_to_who_may_not_any_more() -> None:
@@ -75,7 +76,7 @@ def test_trouble_is_said_and_the_page_comes_back() -> None:
 
     whole = "event: page\ndata: <h1>x</h1>\n\n"
     trouble = "event: trouble\ndata: in words: away\n\n"
-    assert watched(look, always, most=5) == ["retry: 3000\n\n", whole, trouble, ":\n\n", whole]
+    assert watched(look, always, most=5) == ["retry: 3000\n\n", whole, trouble, "event: same\ndata:\n\n", whole]
 
 
 def test_an_end_ends_it_at_once() -> None:
@@ -88,19 +89,24 @@ def test_an_end_ends_it_at_once() -> None:
     assert watched(look, always, feed=open_feed) == ["retry: 3000\n\n", "event: page\ndata: x\n\n"]
 
 
-def test_no_more_than_so_many_are_watched_and_who_leaves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_MOST_WATCHED", 1)
-    open_feed = Feed()
+def test_neither_one_visitor_nor_all_of_them_watch_more_than_so_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_MOST_OF_ONE", 2)
+    monkeypatch.setattr(feed, "_MOST_WATCHED", 3)
 
-    async def look() -> str:
-        assert open_feed.is_full
-        return "x"
+    async def watching() -> list[bool]:
+        open_feed = Feed()
+        streams = [open_feed.stream("vic", page, AT_ONCE, still=always, told=told) for _ in range(2)]
+        may = [open_feed.refusal(name) is None for name in ("vic", "ann")]
+        streams.append(open_feed.stream("ann", page, AT_ONCE, still=always, told=told))
+        may += [open_feed.refusal(name) is None for name in ("vic", "ann")]
+        open_feed.end()
+        for stream in streams:
+            await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, gone, dropped)
+        return [*may, *(open_feed.refusal(name) is None for name in ("vic", "ann"))]
 
-    answers = iter([True, False])
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
 
-    async def still() -> bool:
-        return next(answers)
+    async def dropped(_message: Message) -> None: ...
 
-    watched(look, still, feed=open_feed)
-
-    assert not open_feed.is_full
+    assert asyncio.run(watching()) == [False, True, False, False, True, True]

@@ -261,17 +261,23 @@ def test_with_a_secret_sessions_outlive_the_process_but_not_the_token(made: tupl
 # Guesses
 
 
-def test_after_ten_wrong_tokens_not_even_the_right_one_is_heard_for_a_while(
-    browser: Browser, enter: Enter, made: tuple[str, str]
+def test_after_ten_wrong_tokens_others_are_not_heard_for_a_while_and_the_right_one_is(
+    browser: Browser, enter: Enter, made: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    wrong = [enter(f"wrong-{number}").status_code for number in range(10)]
+    caplog.set_level("INFO", "rowlock.dashboard")
+    wrong = [enter(f"wrong-{number}") for number in range(12)]
 
-    right = enter()
     bearer = browser.get(LOOK, headers={"authorization": f"Bearer {made[0]}"})
+    right = enter()
 
-    assert wrong == [401] * 10
-    assert (right.status_code, bearer.status_code) == (429, 429)
-    assert right.headers["retry-after"] == "60"
+    assert [answer.status_code for answer in wrong] == [401] * 10 + [429] * 2
+    assert wrong[-1].headers["retry-after"] == "60"
+    assert (right.status_code, bearer.status_code) == (303, 200)
+    assert [line for line in caplog.messages if "wrong token from" in line][-1].endswith("10 in the last minute")
+    assert len([line for line in caplog.messages if "wrong token from" in line]) == 10
+    assert [
+        line for line in caplog.messages if "'ann' logged in as operator" in line or "ann logged in as operator" in line
+    ]
 
 
 def test_who_is_logged_in_is_not_kept_out_by_guesses(browser: Browser, enter: Enter) -> None:

@@ -226,7 +226,7 @@ def test_a_login_that_may_only_view_sees_pages_as_far_as_it_may(app: Rowlock, db
     # Of the audit, which such a login may read whole, nothing that we write holds users' data.
     assert [path for path, page in pages.items() if "c4n4ry-d4t4" in page.text and "audit" not in path] == []
     assert refused.status_code == 403
-    assert "has not the right" in refused.json()["error"]
+    assert "may not do this" in refused.json()["error"]
 
 
 def as_user(url: str, user: str) -> str:

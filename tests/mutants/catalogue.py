@@ -92,6 +92,48 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("dashboard/confirm.py", "    if at_least:\n        return\n", "    return\n")],
     ),
     Mutant(
+        "D6",
+        "whoever shares a secret with us may send any signal to any workflow",
+        "tests/dashboard/test_webhook.py::test_a_secret_is_good_for_the_signals_and_workflows_of_its_scope",
+        [
+            Change(
+                "dashboard/webhook.py",
+                "if sender is not None and sender.asks_for_workflow(delivery.signal):",
+                "if False:",
+            )
+        ],
+    ),
+    Mutant(
+        "D7",
+        "one visitor's tabs take the streams of all others",
+        "tests/dashboard/test_security_feed.py::test_neither_one_visitor_nor_all_of_them_watch_more_than_so_many_pages",
+        [Change("dashboard/feed.py", "if self._open[who] >= _MOST_OF_ONE:", "if False:")],
+    ),
+    Mutant(
+        "D8",
+        "connections on which nobody asks anything take the room of those who do",
+        "tests/dashboard/test_security_server.py::test_idle_connections_leave_room_for_those_who_ask",
+        [Change("dashboard/serve.py", "if len(self.idle) > _MOST_IDLE:", "if False:")],
+    ),
+    Mutant(
+        "D9",
+        "others' wrong tokens lock out the right one from the same address",
+        "tests/dashboard/test_security_login.py::test_after_ten_wrong_tokens_others_are_not_heard_for_a_while_and_the_right_one_is",
+        [
+            Change(
+                "dashboard/login.py",
+                "        if found:\n            return found[0]\n        if self",
+                "        if found and not self._attempts.too_many(address):\n            return found[0]\n        if self",
+            )
+        ],
+    ),
+    Mutant(
+        "D10",
+        "an open page looks healthy while the database is away",
+        "tests/dashboard/test_browser_outage.py::test_an_open_page_says_what_is_away_and_comes_back",
+        [Change("dashboard/static/live.js", "  banner.hidden = false;\n", "")],
+    ),
+    Mutant(
         "M2",
         "how many rows a settle has changed is not looked at",
         "tests/worker/test_life.py::test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked",

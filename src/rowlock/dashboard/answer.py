@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_jsonable_python
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from rowlock.app import Rowlock
 from rowlock.dashboard.action import Action, Did
@@ -46,16 +46,16 @@ _STATUS: Final[dict[tuple[type[RowlockError], ...], int]] = {
 }
 # What the router says.
 _TERSE: Final = {
-    "Not Found": "there is no such page",
-    "Method Not Allowed": "this address is not asked in that way",
+    "Not Found": "there is no page at this address",
+    "Method Not Allowed": "this address does not take that method",
 }
 # What PostgreSQL says, by the beginning of its code.
 _TOLD: Final = {
-    "57014": (503, "the database took over two seconds to answer; ask for less, or look at its health"),
+    "57014": (503, "the database took over two seconds; narrow the filter, or see Database health"),
     "25006": (403, "the database is read-only here"),
-    "42501": (403, "the dashboard's database user has not the right to do this; see rowlock migrate --roles"),
+    "42501": (403, "the database user of the dashboard may not do this; see rowlock migrate --roles"),
 }
-_AWAY: Final = (503, "the database cannot be reached; the page tries again")
+_AWAY: Final = (503, "the database cannot be reached")
 
 
 class Answers:
@@ -103,8 +103,8 @@ class Answers:
 
             if not _watches(request):
                 return await self._threads.run(drawn, await self._seen(desk, page, asked))
-            if self.feed.is_full:
-                raise HTTPException(503, "too many pages are being watched; close some")
+            if (refusal := self.feed.refusal(desk.visitor.name)) is not None:
+                raise HTTPException(503, refusal)
 
             def main(it: object) -> str:
                 shown = self._shown(desk, page, asked, it, Room())
@@ -113,7 +113,8 @@ class Answers:
             async def look() -> str:
                 return await self._threads.run(main, await self._seen(desk, page, asked))
 
-            return self.feed.stream(look, page.every, still=request.scope["rowlock.still"], told=_in_words)
+            still = request.scope["rowlock.still"]
+            return self.feed.stream(desk.visitor.name, look, page.every, still=still, told=_in_words)
 
         return answer
 
@@ -224,6 +225,8 @@ class Answers:
             return JSONResponse({"error": says}, status, headers)
         if status == 401 and self._can_log_out and request.method == "GET" and not _watches(request):
             return RedirectResponse(f"{root_of(request.scope)}/login?next={quote(_wanted(request), safe='')}", 303)
+        if request.scope["rowlock.visitor"] is None and path_of(request.scope).startswith("/static/"):
+            return PlainTextResponse(says, status, headers)
         answer = self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
         answer.headers.update(headers or {})
         return answer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -27,12 +26,10 @@ from rowlock.dashboard.login import Tokens
 from rowlock.dashboard.openapi import SIGNALS, description
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.pages import PAGES
-from rowlock.dashboard.render import VERSION, templates
+from rowlock.dashboard.render import STATIC, assets, templates
 from rowlock.dashboard.signin import LOGIN, SignIn
 from rowlock.dashboard.visitor import Auth, Role, check_role
 from rowlock.dashboard.webhook import Webhooks, receive
-
-_STATIC: Final = Path(__file__).parent / "static"
 
 
 class Dashboard:
@@ -71,8 +68,8 @@ class Dashboard:
         )
         self.pages, self.actions = (*PAGES, *pages), (*ACTIONS, *actions)
         self.webhooks = None if read_only else Webhooks.find(webhooks)
-        files = _Static(directory=_STATIC, packages=[(package, "static") for package in packages])
-        self.routes = [*self._routes(auth), Mount(f"/static/{VERSION}", files, name="static")]
+        files = _Static(directory=STATIC, packages=[(package, "static") for package in packages])
+        self.routes = [*self._routes(auth), Mount(f"/static/{assets()}", files, name="static")]
         router = Router(self.routes, redirect_slashes=False, lifespan=self._lifespan)
         failed = self.answers.failed
         self._asgi = Guard(
@@ -124,7 +121,7 @@ def _receiving(app: Rowlock, webhooks: Webhooks) -> Endpoint:
     async def answer(request: Request) -> Response:
         body, now = await request.body(), datetime.now(UTC)
         told = await receive(app, webhooks, headers=request.headers, body=body, now=now)
-        return JSONResponse({"says" if told.status == 202 else "error": told.says}, told.status)
+        return JSONResponse({"says" if told.status < 300 else "error": told.says}, told.status)
 
     return answer
 

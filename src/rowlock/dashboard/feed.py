@@ -1,19 +1,24 @@
-"""A page as it changes: a stream of its main part, sent anew whenever it is another one."""
+"""A page as it changes: a stream of its main part, sent again whenever it has changed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 # A page that takes long to look at is looked at less often: it costs the database a tenth of its time at most.
 _SHARE: Final = 10
 _MOST_WATCHED: Final = 100
+_MOST_OF_ONE: Final = 20  # one visitor's tabs: nobody keeps all others from watching
+
+_SAME: Final = "event: same\ndata:\n\n"
 
 Look = Callable[[], Awaitable[str]]
 Still = Callable[[], Awaitable[bool]]
@@ -23,42 +28,49 @@ log = logging.getLogger("rowlock.dashboard")
 
 
 class Feed:
-    """The streams that are open."""
+    """The streams that are open, by the name of who watches."""
 
     def __init__(self) -> None:
-        self._open = 0
+        self._open: Counter[str] = Counter()
         self._over = asyncio.Event()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether as many watch as we let."""
-        return self._open >= _MOST_WATCHED
+    def refusal(self, who: str) -> str | None:
+        """Why somebody may not watch one more page; None if they may."""
+        if self._open[who] >= _MOST_OF_ONE:
+            return f"you watch {_MOST_OF_ONE} pages already; close some tabs, or reload this one to see it now"
+        if self._open.total() >= _MOST_WATCHED:
+            return f"{_MOST_WATCHED} pages are being watched; reload this one to see it now"
+        return None
 
     def end(self) -> None:
         """End every stream: the server stops."""
         self._over.set()
 
-    def stream(self, look: Look, every: timedelta, *, still: Still, told: Told) -> StreamingResponse:
-        """The answer to a browser that watches, while it is `still` somebody who may."""
+    def stream(self, who: str, look: Look, every: timedelta, *, still: Still, told: Told) -> StreamingResponse:
+        """The answer to a browser that watches, while it is `still` somebody who may.
+
+        It counts from now on, and not from its first event: many that come at once would all find room.
+        """
+        self._open[who] += 1
         unbuffered = {"x-accel-buffering": "no"}  # a proxy would wait for the end
-        return StreamingResponse(
-            self._events(look, every, still, told), media_type="text/event-stream", headers=unbuffered
-        )
+        events = self._events(look, every, still, told)
+        return _Stream(events, unbuffered, ended=lambda: self._leave(who))
+
+    def _leave(self, who: str) -> None:
+        self._open[who] -= 1
+        if not self._open[who]:
+            del self._open[who]
 
     async def _events(self, look: Look, every: timedelta, still: Still, told: Told) -> AsyncIterator[str]:
-        self._open += 1
         last = ""
-        try:
-            yield "retry: 3000\n\n"
-            while not self._over.is_set() and await still():
-                began = time.monotonic()
-                event = await _seen(look, told)
-                took = time.monotonic() - began
-                yield ":\n\n" if event == last else event
-                last = event
-                await self._pause(max(every.total_seconds(), _SHARE * took))
-        finally:
-            self._open -= 1
+        yield "retry: 3000\n\n"
+        while not self._over.is_set() and await still():
+            began = time.monotonic()
+            event = await _seen(look, told)
+            took = time.monotonic() - began
+            yield _SAME if event == last else event
+            last = event
+            await self._pause(max(every.total_seconds(), _SHARE * took))
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -66,6 +78,20 @@ class Feed:
                 await self._over.wait()
         except TimeoutError:
             return
+
+
+class _Stream(StreamingResponse):
+    """A stream that says when it is over, also if nobody ever began to read it."""
+
+    def __init__(self, events: AsyncIterator[str], headers: dict[str, str], *, ended: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._ended = ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 async def _seen(look: Look, told: Told) -> str:

@@ -224,6 +224,8 @@ def _headed(send: Send, request: Request, auth: Auth | None) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
+            if request.scope.get("scheme") == "https":
+                headers.setdefault("strict-transport-security", "max-age=31536000")
             if isinstance(auth, Tokens) and request.scope["rowlock.visitor"] is not None and request.method == "GET":
                 _renew(auth, request, headers)
         await send(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import re
 import secrets
 import time
@@ -20,12 +21,15 @@ from rowlock.dashboard.visitor import Role, Visitor, check_role
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
 
+log = logging.getLogger("rowlock.dashboard")
+
 IDLE: Final = 8 * 3600
 """Seconds without a request after which a session is over."""
 LONGEST: Final = 7 * 24 * 3600
 """Seconds after which it is over in any case."""
 _RENEW_AFTER: Final = 300
 _LEAST_SECRET: Final = 16
+_MOST_ADDRESSES: Final = 10_000  # whose wrong tokens are remembered
 _LINE: Final = re.compile(r"(?P<name>[^:]+):(?P<role>[^:]+):(?P<digest>[0-9a-f]{64})")
 _NAME: Final = re.compile(r"[^\s:#]{1,100}")
 _BEARER: Final = "bearer "
@@ -45,7 +49,10 @@ class Session:
 
 
 class Attempts:
-    """How often each address has just tried a wrong token: no more than a few a minute are heard."""
+    """How often each address has just tried a wrong token: after a few a minute it is told to wait.
+
+    A correct token passes all the same: one of 256 bits is not guessed, and behind a proxy many share an address.
+    """
 
     def __init__(self, *, most: int = 10, span: float = 60.0, clock: Clock = time.monotonic) -> None:
         self._most, self._span, self._clock = most, span, clock
@@ -55,11 +62,15 @@ class Attempts:
         """Whether this address must wait."""
         return len(self._recent(_network(address))) >= self._most
 
-    def failed(self, address: str) -> None:
-        """It was wrong."""
-        recent = {known: times for known in self._failed if (times := self._recent(known))}
+    def failed(self, address: str) -> int:
+        """It was wrong; how many times within the span, as far as that is counted."""
         known = _network(address)
-        self._failed = recent | {known: [*recent.get(known, []), self._clock()]}
+        if known not in self._failed and len(self._failed) >= _MOST_ADDRESSES:
+            self._failed = {one: times for one in self._failed if (times := self._recent(one))}
+            while len(self._failed) >= _MOST_ADDRESSES:
+                del self._failed[next(iter(self._failed))]
+        self._failed[known] = [*self._recent(known), self._clock()][-self._most :]
+        return len(self._failed[known])
 
     def _recent(self, address: str) -> list[float]:
         since = self._clock() - self._span
@@ -96,14 +107,16 @@ class Tokens:
         return None if session is None else self._visitors.get(session.digest)
 
     def visitor(self, token: str, address: str) -> Visitor | None:
-        """Whose token this is; every one is compared, however soon one fits. Who guesses on is not heard: 429."""
-        if self._attempts.too_many(address):
-            raise HTTPException(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
+        """Whose token this is; every one is compared, however soon one fits. Who guesses on is told to wait: 429."""
         digest = digest_of(token).encode()
         found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known.encode(), digest)]
-        if not found:
-            self._attempts.failed(address)
-        return found[0] if found else None
+        if found:
+            return found[0]
+        if self._attempts.too_many(address):
+            raise HTTPException(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
+        # No more lines than guesses that are counted, so that nobody fills a disk with them.
+        log.warning("a wrong token from %s, %d in the last minute", shown(address), self._attempts.failed(address))
+        return None
 
     def begin(self, token: str) -> str:
         """The cookie of a new session, under an id that nobody has seen before."""

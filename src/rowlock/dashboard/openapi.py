@@ -32,7 +32,7 @@ _ERRORS: Final = {
     "Unavailable": (503, "The database does not answer, or not within two seconds."),
 }
 _OF_PAGES: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "TooManyAttempts", "Unavailable")
-_OF_SIGNALS: Final = ("BadRequest", "Unauthorized", "NotFound", "Conflict", "TooLarge")
+_OF_SIGNALS: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge")
 
 Said = dict[str, Any]
 
@@ -163,14 +163,14 @@ def _signal() -> Said:
             "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Signal"}}},
         },
         "responses": {
-            "202": _answered(
-                "It is stored.", {"type": "object", "properties": {"says": {"type": "string"}}, "required": ["says"]}
-            ),
+            "202": _answered("It is stored.", _SAYS),
+            "200": _answered("It was stored before, by its webhook-id.", _SAYS),
             **_failures(_OF_SIGNALS),
         },
     }
 
 
+_SAYS: Final[Said] = {"type": "object", "properties": {"says": {"type": "string"}}, "required": ["says"]}
 _ERROR: Final[Said] = {
     "type": "object",
     "properties": {"error": {"type": "string", "description": "What is wrong, and what to do."}},

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from hashlib import blake2s
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -20,6 +21,19 @@ from rowlock.model import words
 from rowlock.model.span import typed_span
 
 VERSION: Final = version("rowlock")
+STATIC: Final = Path(__file__).parent / "static"
+
+
+@cache
+def assets() -> str:
+    """What stands in the addresses of static files, which browsers keep: another text for other files.
+
+    It does not say the version: who is not logged in loads these files, too.
+    """
+    found = blake2s(VERSION.encode(), digest_size=8)
+    for file in sorted(STATIC.iterdir()):
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 @cache
@@ -46,7 +60,7 @@ def templates(*packages: str) -> Environment:
         "typed": typed_span,
     }
     environment.tests["excerpt"] = lambda value: isinstance(value, Excerpt)
-    environment.globals |= {"count": words.count, "version": VERSION, "timedelta": timedelta}
+    environment.globals |= {"count": words.count, "version": VERSION, "assets": assets(), "timedelta": timedelta}
     return environment
 
 

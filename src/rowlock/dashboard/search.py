@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -12,8 +12,8 @@ from uuid import UUID
 from rowlock.dashboard.wanted import NAMES
 from rowlock.model.filter import STATES
 
-# A run without spaces, where spaces in quotes are none: task:"a b", note="x y", {"a": 1}.
-_TERM: Final = re.compile(r'\{.*\}|(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', re.DOTALL)
+MOST_TYPED: Final = 4_000
+"""Characters of a search."""
 _ALSO: Final = {"arg": "arg", "args": "arg", "argument": "arg", "id": "ids", "ids": "ids", "since": "since"}
 _PREFIXES: Final = {name: name for name in (*NAMES, "state")} | _ALSO | {"until": "until"}
 _SEVERAL: Final = ("state", "arg", "ids")
@@ -38,10 +38,36 @@ def read_id(typed: str) -> UUID | None:
 def read_terms(typed: str, known: Known) -> dict[str, Any]:
     """What was typed, as the fields of an address. What may be several is a tuple."""
     found: dict[str, Any] = {}
-    for term in _TERM.findall(typed):
+    for term in split(typed):
         name, value = _read(term, known)
         found[name] = (*found.get(name, ()), value) if name in _SEVERAL else value
     return found
+
+
+def split(typed: str) -> Iterator[str]:
+    """The terms: runs without spaces, where those in quotes do not count, task:"a b"; and a JSON object, {"a": 1}.
+
+    Each character is looked at once: with a regular expression, 5,000 quotes took a second.
+    """
+    last, begin, is_quoted, at = typed.rfind("}"), 0, False, 0
+    closing = typed.rfind('"')
+    while at < len(typed):
+        sign = typed[at]
+        if sign == "{" and at == begin and at < last:
+            yield typed[at : last + 1]
+            begin = at = last + 1
+            continue
+        if sign == '"':
+            is_quoted = not is_quoted and at < closing
+        elif sign == "\\" and is_quoted:
+            at += 1  # whatever comes next is part of the quoted text
+        elif sign.isspace() and not is_quoted:
+            if begin < at:
+                yield typed[begin:at]
+            begin = at + 1
+        at += 1
+    if begin < len(typed):
+        yield typed[begin:]
 
 
 def _read(term: str, known: Known) -> tuple[str, str]:

@@ -22,7 +22,8 @@ from rowlock.errors import RowlockError
 from rowlock.model.names import shown
 
 _HEADER_SECONDS: Final = 10.0
-_MOST_CONNECTIONS: Final = 300
+_MOST_CONNECTIONS: Final = 500
+_MOST_IDLE: Final = 100  # connections on which nobody asks anything: they leave room for those who do
 _GRACE_SECONDS: Final = 3
 
 
@@ -81,7 +82,7 @@ def server(
     """What serves it, as uvicorn has it."""
     config = uvicorn.Config(
         dashboard,
-        http=_Protocol,
+        http=_protocol(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -136,8 +137,12 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers for ever."""
+    """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers for ever.
 
+    And on the one that has been idle for longest, as soon as too many are: they would take the room of all others.
+    """
+
+    idle: dict[_Protocol, None]  # of one server, the oldest first
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -148,18 +153,33 @@ class _Protocol(H11Protocol):
         super().data_received(data)
         self._watch()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing() and not _is_asked(self.cycle):
+            self._rest()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._calm()
         super().connection_lost(exc)
+
+    def _rest(self) -> None:
+        self.idle.setdefault(self)
+        if len(self.idle) > _MOST_IDLE:
+            oldest = next(iter(self.idle))
+            del self.idle[oldest]
+            oldest.transport.close()
 
     def _watch(self) -> None:
         """One span for all the headers of a request, however often a little of them comes."""
         if _is_asked(self.cycle):
             self._calm()
-        elif self._patience is None:
+            return
+        self._rest()
+        if self._patience is None:
             self._patience = self.loop.call_later(_HEADER_SECONDS, self._hang_up)
 
     def _calm(self) -> None:
+        self.idle.pop(self, None)
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
@@ -168,6 +188,11 @@ class _Protocol(H11Protocol):
         self._patience = None
         if not _is_asked(self.cycle):
             self.transport.close()
+
+
+def _protocol() -> type[_Protocol]:
+    """The protocol of one server: each counts its own connections."""
+    return type("_Protocol", (_Protocol,), {"idle": {}})
 
 
 def _is_asked(cycle: RequestResponseCycle | None) -> bool:

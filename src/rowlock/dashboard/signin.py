@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
@@ -15,6 +16,9 @@ from rowlock.dashboard.answer import Answers
 from rowlock.dashboard.cookie import CSRF, SESSION, end_cookie, set_cookie
 from rowlock.dashboard.guard import has_token
 from rowlock.dashboard.login import IDLE, Tokens, address_of
+from rowlock.model.names import shown
+
+log = logging.getLogger("rowlock.dashboard")
 
 LOGIN = "/login"
 _STALE = "this form is not from this dashboard, or it is too old; load the page again"
@@ -41,8 +45,11 @@ class SignIn:
         if not has_token(request, said.get("csrf")):
             raise HTTPException(403, _STALE)
         token, wanted = said.get("token", "").strip(), said.get("next", "/")
-        if self._tokens.visitor(token, address_of(request)) is None:
-            return self._page(request, wanted=wanted, wrong="That is no token of this dashboard.", status=401)
+        visitor = self._tokens.visitor(token, address_of(request))
+        if visitor is None:
+            wrong = "This token is not valid here. Check that you copied all of it."
+            return self._page(request, wanted=wanted, wrong=wrong, status=401)
+        log.info("%s logged in as %s from %s", shown(visitor.name), visitor.role, shown(address_of(request)))
         answer = RedirectResponse(root_of(request.scope) + (wanted if is_ours(wanted) else "/"), 303)
         set_cookie(request, answer, SESSION, self._tokens.begin(token), age=IDLE)
         end_cookie(request, answer, CSRF)  # a new session has a new one
@@ -54,6 +61,7 @@ class SignIn:
         session = self._tokens.session(request.cookies.get(SESSION, ""))
         if session is not None:
             self._tokens.end(session)
+            log.info("a session was logged out from %s", shown(address_of(request)))
         answer = RedirectResponse(f"{root_of(request.scope)}{LOGIN}", 303)
         end_cookie(request, answer, SESSION)
         end_cookie(request, answer, CSRF)

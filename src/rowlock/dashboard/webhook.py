@@ -8,28 +8,35 @@ an HMAC-SHA256 over `ID.TIMESTAMP.BODY`, and a secret is written `whsec_BASE64`.
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from rowlock.app import Rowlock
+from rowlock.dashboard.sender import Sender
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, WorkflowError
+from rowlock.model.filter import Filter
 from rowlock.model.names import shown
+from rowlock.model.record import JobRecord
 from rowlock.model.words import span
+from rowlock.store import explain, outline, scan
+from rowlock.store.query import Conversation, alone
 
 MAX_BODY: Final = 1_000_000
 TOLERANCE: Final = timedelta(minutes=5)
 """How far the clocks of sender and receiver may be apart, and how long a delivery may be on its way."""
 
+log = logging.getLogger("rowlock.dashboard")
+
 _VARIABLE: Final = "ROWLOCK_WEBHOOK_SECRETS"
-_PREFIX: Final = "whsec_"
-_LEAST_BYTES: Final = 24  # of a secret, as the convention has it
 # No full stop: with one, the same signed text could be read as another id with another body.
 _ID: Final = re.compile(r"[!-\-/-~]{1,200}")
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,11}")
@@ -65,6 +72,18 @@ class UnknownSignature(DeliveryRefused):
     status = 401
 
 
+class OutOfScope(DeliveryRefused):
+    """Its secret is good for other signals, or for other workflows."""
+
+    status = 403
+
+
+class UnknownWorkflow(DeliveryRefused):
+    """It is for nobody who is there."""
+
+    status = 404
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """A signal that somebody with a secret of ours has sent: `id` is the sender's, the same when it is sent again."""
@@ -74,6 +93,7 @@ class Delivery:
     to: str
     signal: str
     payload: JsonValue = field(default=None, repr=False)
+    sender: Sender | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +105,7 @@ class Answer:
 
 
 class Webhooks:
-    """The secrets that senders sign with, each as `whsec_BASE64`; whatever one of them has signed is believed.
+    """The secrets that senders sign with, each as `NAME=whsec_BASE64|WORKFLOW:SIGNAL|…`: see Sender.
 
     To change a secret, have both for a while: the new one here, then at the sender, and then take the old one away.
     """
@@ -93,7 +113,9 @@ class Webhooks:
     def __init__(self, secrets: Sequence[str], *, said: str = "webhooks=") -> None:
         if isinstance(secrets, str):
             raise InvalidOption(f"{said} is one str; write a list of secrets")
-        self._keys = tuple(_key(secret, f"secret {number} of {said}") for number, secret in enumerate(secrets, start=1))
+        self._senders = tuple(
+            Sender.read(secret, f"secret {number} of {said}") for number, secret in enumerate(secrets, start=1)
+        )
 
     @classmethod
     def find(cls, given: Sequence[str] | None, environment: Mapping[str, str] = os.environ) -> Webhooks | None:
@@ -104,7 +126,7 @@ class Webhooks:
         return cls(secrets, said=f"${_VARIABLE}") if secrets else None
 
     def __repr__(self) -> str:
-        return f"<Webhooks: {len(self._keys)} secrets>"
+        return f"<Webhooks: {len(self._senders)} secrets>"
 
     def verify(self, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Delivery:
         """What was sent, if one of our secrets has signed it within five minutes of `now`; DeliveryRefused if not.
@@ -121,18 +143,28 @@ class Webhooks:
                 f"it was signed {span(now - sent_at)} {when}, and {span(TOLERANCE)} are allowed; check the clocks, and "
                 f"sign anew what is sent again"
             )
-        if not self._have_signed(f"{delivery_id}.{timestamp}.".encode() + body, signatures):
+        senders = self._signers(f"{delivery_id}.{timestamp}.".encode() + body, signatures)
+        if not senders:
             raise UnknownSignature(
                 "no signature in webhook-signature is by a secret known here; sign ID.TIMESTAMP.BODY, the body as sent"
             )
         said = _said(body)
-        return Delivery(delivery_id, sent_at, said.to, said.signal, said.payload)
+        # While a secret is changed, both have signed it; the wider scope counts.
+        may = next((one for one in senders if one.may_send(said.signal)), None)
+        if may is None:
+            raise OutOfScope(
+                f"this secret may not send the signal {shown(said.signal)}; its scope is set where the dashboard runs"
+            )
+        return Delivery(delivery_id, sent_at, said.to, said.signal, said.payload, may)
 
-    def _have_signed(self, content: bytes, signatures: Sequence[str]) -> bool:
-        ours = [b64encode(hmac.digest(key, content, "sha256")) for key in self._keys]
+    def _signers(self, content: bytes, signatures: Sequence[str]) -> list[Sender]:
         # Each is compared with each, however soon two are the same: how long it takes tells nobody anything.
-        same = [hmac.compare_digest(one, other.encode()) for one in ours for other in signatures]
-        return any(same)
+        same = [
+            (sender, hmac.compare_digest(b64encode(hmac.digest(sender.key, content, "sha256")), other.encode()))
+            for sender in self._senders
+            for other in signatures
+        ]
+        return [sender for sender, is_same in same if is_same]
 
 
 async def deliver(app: Rowlock, delivery: Delivery) -> bool:
@@ -146,8 +178,33 @@ async def deliver(app: Rowlock, delivery: Delivery) -> bool:
 
     What `app.signal` refuses is refused: JobNotFound, NotAWorkflow, SignalRefused, InvalidOption, InvalidArguments.
     """
+    sender = delivery.sender
     with app.within(None):  # on a connection of ours: when this answers, it is committed
-        return await app.asignal(delivery.to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}")
+        if sender is not None and sender.asks_for_workflow(delivery.signal):
+            await _check_workflow(app, delivery, sender)
+        by = None if sender is None else sender.name
+        return await app.asignal(delivery.to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=by)
+
+
+async def _check_workflow(app: Rowlock, delivery: Delivery, sender: Sender) -> None:
+    """Refuse what is for a workflow that the sender may not tell this."""
+    record = await app.database.aconverse(lambda _resend: _meant(delivery.to), atomic=False)
+    if record is None:
+        raise UnknownWorkflow(f"there is no live workflow {shown(delivery.to)}; send to its id or its key")
+    if not sender.may_tell(record.task, delivery.signal):
+        raise OutOfScope(f"this secret may not send {shown(delivery.signal)} to the workflow {record.task}")
+
+
+def _meant(to: str) -> Conversation[JobRecord | None]:
+    try:
+        job = UUID(to)
+    except ValueError:
+        held = yield from alone(explain.holder(to))
+        if not held:
+            return None
+        job = UUID(str(held[0].job))
+    found = yield from outline.page(Filter(ids=[job]), limit=1, before=None, looks=scan.BRIEF)
+    return found.records[0] if found.records else None
 
 
 async def receive(
@@ -161,6 +218,8 @@ async def receive(
         delivery = webhooks.verify(headers, body, now=now)
         stored = await deliver(app, delivery)
     except DeliveryRefused as refused:
+        if isinstance(refused, OutOfScope):  # signed by one of ours, so nobody else can fill the log with it
+            log.warning("a webhook was refused: %s", refused)
         return Answer(refused.status, str(refused))
     except JobNotFound as missing:
         return Answer(404, str(missing))
@@ -169,25 +228,12 @@ async def receive(
     except WorkflowError as refused:
         return Answer(409, str(refused))
     if not stored:
-        return Answer(409, f"delivery {delivery.id} is stored already, and not twice; there is nothing left to send")
+        # Senders repeat what is not 2xx, for days: for them a repetition has succeeded.
+        return Answer(200, f"delivery {delivery.id} was stored before; it is stored once")
     return Answer(202, f"signal {delivery.signal} is stored for {delivery.to}")
 
 
 # What is read
-
-
-def _key(secret: object, said: str) -> bytes:
-    """The bytes of a secret. What is wrong with it is said without a word of it."""
-    advice = "make one: python -c \"import base64, os; print('whsec_' + base64.b64encode(os.urandom(32)).decode())\""
-    if not isinstance(secret, str) or not secret.startswith(_PREFIX):
-        raise InvalidOption(f"{said} does not begin with {_PREFIX}; {advice}")
-    try:
-        key = b64decode(secret.removeprefix(_PREFIX), validate=True)
-    except ValueError:
-        raise InvalidOption(f"{said} is no base64 after {_PREFIX}; {advice}") from None
-    if len(key) < _LEAST_BYTES:
-        raise InvalidOption(f"{said} has {len(key)} bytes, and needs {_LEAST_BYTES} at least; {advice}")
-    return key
 
 
 def _read(headers: Mapping[str, str]) -> tuple[str, str, list[str]]:

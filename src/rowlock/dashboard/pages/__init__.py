@@ -10,6 +10,7 @@ from rowlock.dashboard.pages import (
     database,
     job,
     jobs,
+    licences,
     overview,
     preview,
     queues,
@@ -35,4 +36,5 @@ PAGES: Final[tuple[Page[Any], ...]] = (
     workflow.PAGE,
     database.PAGE,
     audit.PAGE,
+    licences.PAGE,
 )

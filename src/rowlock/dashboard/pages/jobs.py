@@ -15,7 +15,7 @@ from rowlock.dashboard.names import known_names
 from rowlock.dashboard.orders import Order
 from rowlock.dashboard.page import Elsewhere, Page
 from rowlock.dashboard.render import address
-from rowlock.dashboard.search import read_id, read_terms, suggestions
+from rowlock.dashboard.search import MOST_TYPED, read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
 from rowlock.model.answer import Page as Found
 from rowlock.model.filter import Filter
@@ -30,7 +30,7 @@ from rowlock.store.query import Conversation, alone
 class JobsAsked(Wanted):
     """Which jobs, how many of them, and before which one. `q` is what was typed to search: it becomes the rest."""
 
-    q: Annotated[str, Field(max_length=10_000)] | None = None
+    q: Annotated[str, Field(max_length=MOST_TYPED)] | None = None
     before: UUID | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 

@@ -1,9 +1,13 @@
-// The page as it changes: the server sends its main part anew whenever it is another one, and only what differs is touched.
-// A tab that nobody sees lets go of its stream.
+// The page as it changes: the server sends its main part again whenever it has changed, and only what differs is touched.
+// A tab that nobody sees lets go of its stream. A page that cannot follow says so, in large, and keeps trying.
 
 const main = () => document.querySelector("main");
+const clock = (at) => at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 let source = null;
 let paused = false;
+let seen = new Date(); // when what stands here was true
+let since = null; // when it was lost
+let retry = null;
 
 function say(state, text) {
   for (const live of document.querySelectorAll(".live")) {
@@ -12,18 +16,60 @@ function say(state, text) {
   }
 }
 
+// What is wrong, since when, and how old the figures are; they are greyed until there are others.
+function lose(what, why) {
+  since ??= new Date();
+  const banner = document.querySelector(".banner");
+  banner.querySelector("strong").textContent = what;
+  banner.querySelector("span").textContent = `${why} Since ${clock(since)}; what is shown here is from ${clock(seen)}.`;
+  banner.hidden = false;
+  main().classList.add("is-stale");
+  say("lost", "Not live");
+}
+
+function regain() {
+  clearTimeout(retry);
+  since = null;
+  seen = new Date();
+  document.querySelector(".banner").hidden = true;
+  main().classList.remove("is-stale");
+  say("live", "Live");
+}
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
 function open() {
   close();
   if (!main()?.hasAttribute("data-live") || paused || document.hidden) return;
   source = new EventSource(location.href);
-  source.addEventListener("page", (event) => { say("live", "Live"); showSoon(event.data); });
-  source.onopen = () => say("live", "Live");
-  source.addEventListener("trouble", () => say("lost", "No answer"));
-  // A stream that the server has refused is not asked for again: who was logged out has to load the page.
-  source.onerror = () => say("lost", source?.readyState === EventSource.CLOSED ? "Not live" : "Reconnecting");
+  source.addEventListener("page", (event) => { regain(); showSoon(event.data); });
+  source.addEventListener("same", regain);
+  source.addEventListener("trouble", (event) => lose("The database does not answer.", sentence(event.data)));
+  source.onerror = () => {
+    if (source?.readyState === EventSource.CLOSED) { refused(); return; }
+    clearTimeout(retry);
+    retry = setTimeout(() => lose("The dashboard does not answer.", "It has stopped, or the network is down; this page reconnects by itself."), since ? 0 : 1000);
+  };
+}
+
+// The browser asks no more for a stream that was refused: find out why, and go on asking unless somebody has to log in.
+async function refused() {
+  close();
+  let why = "It has stopped, or the network is down; this page reconnects by itself.";
+  let what = "The dashboard does not answer.";
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "application/json" } });
+    const told = await answer.json().catch(() => ({}));
+    if (answer.status === 401) { lose("You are logged out.", "Reload the page to log in."); return; }
+    what = answer.ok ? "This page does not update by itself." : "This page cannot be loaded.";
+    why = sentence(told.error ?? (answer.ok ? "too many pages are being watched; close some tabs" : `the server returned ${answer.status}`));
+  } catch { /* the network; said above */ }
+  lose(what, why);
+  retry = setTimeout(open, 3000);
 }
 
 function close() {
+  clearTimeout(retry);
   source?.close();
   source = null;
 }
@@ -71,7 +117,16 @@ export function togglePause() {
   if (paused) { close(); say("paused", "Paused"); } else open();
 }
 
+// A page that could not be loaded because something was away is loaded as soon as it is back.
+function retryPage() {
+  setTimeout(async () => {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+    if (answer && answer.status < 500) location.reload(); else retryPage();
+  }, 2000);
+}
+
 export function startLive() {
+  if (document.querySelector("[data-retry]")) { retryPage(); return; }
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { close(); say("paused", "Paused"); } else open();
   });

@@ -1,0 +1,56 @@
+"""The page /licences: what of others is in the dashboard, and on which terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rowlock.dashboard.conceal import Verbatim
+from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.render import STATIC
+
+
+class LicencesAsked(Asked):
+    """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A part that others have made: what it is for, where it comes from, its licence, and the text of that."""
+
+    part: str
+    version: str
+    purpose: str
+    source: str
+    licence: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LicencesShown:
+    """All of them."""
+
+    parts: tuple[Licence, ...]
+
+
+def _read(part: str, version: str, purpose: str, source: str, licence: str) -> Licence:
+    text = (STATIC / f"licence-{part.lower()}.txt").read_text(encoding="utf-8")
+    return Licence(part, version, purpose, source, licence, Verbatim(text))
+
+
+LICENCES: Final = (
+    _read("uPlot", "1.6.32", "charts", "https://github.com/leeoniya/uPlot", "MIT"),
+    _read("idiomorph", "0.7.4", "live updates", "https://github.com/bigskysoftware/idiomorph", "0BSD"),
+    _read("Inter", "4.1", "the font", "https://github.com/rsms/inter", "SIL OFL 1.1"),
+)
+
+
+async def look(_desk: Desk, _asked: LicencesAsked) -> LicencesShown:
+    """List them."""
+    return LicencesShown(LICENCES)
+
+
+PAGE = Page(
+    "licences", "/licences", LicencesAsked, LicencesShown, look, says="Licences of the parts that others have made."
+)
