@@ -37,14 +37,14 @@ STARTING = [
 WORKING = [
     *at(CLAIM, "lane_due", "job_claim"),
     *at(SETTLE, "job_progress", "job_return", "breaker_count", "job_settle"),
-    *at(RENEW, "worker_renew", "worker_held", "worker_look", "pause_expire", "job_expire"),
+    *at(RENEW, "worker_renew", "worker_held", "worker_look", "duty_turn", "pause_expire", "job_expire"),
     *at(RENEW, "schedule_due"),  # what is said to fire them: test_schedules.py
 ]
 RESCUING = at(
     RENEW,
     "worker_look",
     "transaction_begin",
-    "select",
+    "duty_take",
     "job_orphans",
     "job_rescue",
     "worker_bury",

@@ -71,6 +71,7 @@ WORKS = {
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
     *("workflow_restart", "workflow_state", "child_abandon"),
     "job_replace",
+    *("duty_take", "duty_turn", "partition_lock", "event_clear"),
 }
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
@@ -94,7 +95,7 @@ LOOKS = {
         "rescue_count",
         "minute_sum",
     ),
-    *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "queue_blocked", "lane_due"),
+    *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "queue_blocked"),
     *("schedule_outline", "firing_list", "firing_recent"),
     *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
     *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
@@ -103,7 +104,16 @@ LOOKS = {
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
     *("job_edit", "event_enqueued"),
-    *("job_move", "job_reprioritise", "job_run_next", "job_release", "pause_set", "pause_end", "partition_make"),
+    *(
+        "job_move",
+        "job_reprioritise",
+        "job_run_next",
+        "job_release",
+        "pause_set",
+        "pause_end",
+        "partition_make",
+        "partition_lock",
+    ),
     *("job_held", "job_lock", "job_endings", "key_look"),
     *("schedule_list", "schedule_lock", "schedule_add", "schedule_edit", "schedule_pause", "schedule_resume"),
     *("schedule_run", "schedule_remove"),
@@ -137,6 +147,7 @@ BESIDE = {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
+        *("duty_take", "duty_turn"),
     },
 }
 
@@ -151,7 +162,7 @@ def test_a_role_has_on_every_column_what_the_manifest_says_and_nothing_more(esta
             """
             select relname, attname, privilege, has_column_privilege(%s, pg_class.oid, attnum, privilege)
             from pg_class join pg_attribute on attrelid = pg_class.oid cross join unnest(%s::text[]) as privilege
-            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition
+            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v', 'S') and not relispartition
                 and attnum > 0 and not attisdropped
             """,
             [who(role), list(PRIVILEGES)],
@@ -176,7 +187,7 @@ def test_a_role_has_on_every_table_what_the_manifest_says_and_on_parts_nothing(e
             """
             select relname, privilege
             from pg_class cross join unnest(%s::text[]) as privilege
-            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v')
+            where relnamespace = 'rowlock'::regnamespace and relkind in ('r', 'p', 'v', 'S')
                 and has_table_privilege(%s, pg_class.oid, privilege)
             """,
             [list(TABLE_PRIVILEGES), who(role)],
@@ -218,14 +229,14 @@ def test_there_is_nothing_in_the_schema_that_the_manifest_does_not_know_of(estat
         others = db.execute(
             """
             select relname from pg_class
-            where relnamespace = 'rowlock'::regnamespace and relkind not in ('r', 'p', 'v', 'i', 'I')
+            where relnamespace = 'rowlock'::regnamespace and relkind not in ('r', 'p', 'v', 'i', 'I', 'S')
             """
         ).fetchall()
         functions = {
             name for (name,) in db.execute("select proname from pg_proc where pronamespace = 'rowlock'::regnamespace")
         }
 
-    assert others == [], "sequences have rights too: put them into the manifest"
+    assert others == [], "whatever this is has rights, too: put it into the manifest"
     assert functions - {name for role in ROLES for name in role.functions} == {"part_name"}
 
 

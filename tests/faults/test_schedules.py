@@ -80,8 +80,8 @@ class Reckless(Steady):
         self.begun = self.undone = 0
 
     @contextmanager
-    def sweep(self, chore: str) -> Iterator[bool]:
-        assert chore == "schedules"
+    def sweep(self, duty: str, *, worker: str | None = None) -> Iterator[bool]:
+        assert (duty, worker) == ("schedules", None)
         self.begun += 1
         with self._reaching(), self.open().transaction():
             yield True

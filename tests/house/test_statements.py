@@ -45,6 +45,7 @@ from rowlock.store import (
     clock,
     declaring,
     doctor,
+    duties,
     endings,
     enqueue,
     events,
@@ -431,11 +432,13 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.held: [workers.held(worker=WORKER)],
     workers.enter: [workers.enter(worker=WORKER)],
     workers.leave: [workers.leave(worker=WORKER)],
-    workers.look: [workers.look(worker=WORKER, suspected=[]), workers.look(worker=WORKER, suspected=[str(uuid4())])],
+    workers.look: [workers.look(worker=WORKER, pause=timedelta(seconds=1))],
+    duties.take: [duties.take("rescue"), duties.take("rescue", worker=WORKER)],
+    duties.turn: [duties.turn("keys", every=timedelta(minutes=1))],
     workers.bury: [workers.bury()],
     workers.tell: [workers.tell(worker=WORKER, stuck=2, stopping=True)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],
-    workers.unpark: [workers.unpark(worker=WORKER)],
+    workers.unpark: [workers.unpark(worker=WORKER, queues=["q"], number=7)],
 }
 
 

@@ -631,8 +631,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/steady.py",
-                '"select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]',
-                "f\"select pg_try_advisory_xact_lock(hashtextextended('{self.schema}.{chore}', 0))\"",
+                "            yield self._is_ours(",
+                "            connection.execute(f\"select '{duty}'\")\n            yield self._is_ours(",
             ),
         ],
     ),
@@ -980,6 +980,26 @@ MUTANTS: tuple[Mutant, ...] = (
                 "store/migrations/0001_jobs.sql",
                 "(waits_for in ('signal', 'children') or (state = 'ready' and run_at > rowlock.now()))",
                 "waits_for in ('signal', 'children')",
+            ),
+        ],
+    ),
+    Mutant(
+        "U4",
+        "a worker whose own lease is over rescues the jobs of the living",
+        "tests/store/test_presence.py::test_a_worker_whose_own_lease_is_over_finds_nobody_dead",
+        [
+            Change("store/sql/worker_look.sql", "and lease > rowlock.now())\n),\nclamped", ")\n),\nclamped"),
+        ],
+    ),
+    Mutant(
+        "U5",
+        "a lock that anybody can take keeps everybody from rescuing",
+        "tests/store/test_presence.py::test_no_lock_that_anybody_can_take_keeps_a_duty_from_being_done",
+        [
+            Change(
+                "store/sql/duty_take.sql",
+                "    where name = :duty\n",
+                "    where name = :duty and pg_try_advisory_xact_lock(hashtextextended('rowlock.' || name, 0))\n",
             ),
         ],
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,8 @@ import psycopg
 import pytest
 
 from rowlock.db.session import connect, run
+from rowlock.db.steady import Steady
+from rowlock.errors import SchemaMissing
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, workers
@@ -38,9 +41,18 @@ def worker(url: str) -> Iterator[Engine]:
     engine.close()
 
 
-def look(sweeper: Engine, *suspected: str) -> Look:
-    [found] = sweeper.run(workers.look(worker=sweeper.worker, suspected=suspected))
+ALWAYS = timedelta(milliseconds=-1)
+
+
+def look(sweeper: Engine, *, pause: timedelta = ALWAYS) -> Look:
+    [found] = sweeper.run(workers.look(worker=sweeper.worker, pause=pause))
     return found
+
+
+def suspects(db: Db) -> list[str]:
+    return [
+        worker for (worker,) in db.execute("select worker::text from rowlock.present where suspected_at is not null")
+    ]
 
 
 def vanish(worker: Engine, db: Db) -> None:
@@ -55,35 +67,93 @@ def test_a_worker_that_holds_its_lock_is_no_suspect(sweeper: Engine, worker: Eng
 
     found = look(sweeper)
 
-    assert found == Look(dead=False, suspects=[], cut=[])
+    assert found == Look(dead=False, cut=[])
 
 
 def test_a_worker_whose_session_is_gone_is_suspected_first_and_then_loses_its_lease(
-    sweeper: Engine, worker: Engine, db: Db
+    sweeper: Engine, worker: Engine, db: Db, url: str
 ) -> None:
     vanish(worker, db)
 
     first = look(sweeper)
-    second = look(sweeper, *first.suspects)
-    third = look(sweeper, *second.suspects)
+    suspected = suspects(db)
+    other = look(worker := Engine(url))
+    worker.close()
+    third = look(sweeper)
 
-    assert first == Look(dead=False, suspects=[worker.worker], cut=[])
-    assert second == Look(dead=False, suspects=[worker.worker], cut=["test:1"])
-    assert third == Look(dead=True, suspects=[], cut=[])
+    assert first == Look(dead=False, cut=[])
+    assert suspected != []
+    assert other == Look(dead=False, cut=["test:1"])
+    assert third.cut == []
 
 
 def test_a_worker_that_has_come_back_between_two_looks_keeps_its_lease(
     sweeper: Engine, worker: Engine, db: Db, url: str
 ) -> None:
     vanish(worker, db)
-    suspects = look(sweeper).suspects
+    look(sweeper)
+    suspected = suspects(db)
 
     with connect(url, name="rowlock test") as back:
         run(back.cursor(), workers.enter(worker=worker.worker), SCHEMA)
-        found = look(sweeper, *suspects)
+        found = look(sweeper)
 
-    assert suspects == [worker.worker]
-    assert found == Look(dead=False, suspects=[], cut=[])
+    assert suspected == [worker.worker]
+    assert suspects(db) == []
+    assert found == Look(dead=False, cut=[])
+
+
+def test_where_another_has_just_looked_a_worker_finds_nothing_and_reads_nothing(
+    sweeper: Engine, worker: Engine, db: Db
+) -> None:
+    other = look(worker, pause=LEASE)
+    db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [worker.worker])
+
+    at_once = look(sweeper, pause=LEASE)
+    later = look(sweeper)
+
+    assert (other.dead, at_once.dead, later.dead) == (False, False, True)
+
+
+def test_a_worker_whose_own_lease_is_over_finds_nobody_dead(sweeper: Engine, worker: Engine, db: Db, url: str) -> None:
+    """The database's clock has stepped ahead: by it, everybody is dead, the one that looks among them."""
+    db.execute("update rowlock.workers set lease = rowlock.now()")
+
+    found = look(sweeper)
+    with closing(Steady(url, SCHEMA, name="rowlock test")) as connection:
+        with connection.sweep("rescue", worker=sweeper.worker) as free_to_the_dead:
+            pass
+        with connection.sweep("rescue") as free:
+            pass
+
+    assert found == Look(dead=False, cut=[])
+    assert (free_to_the_dead, free) == (False, True)
+    assert worker.worker
+
+
+def test_no_lock_that_anybody_can_take_keeps_a_duty_from_being_done(db: Db, url: str) -> None:
+    for duty in ("rescue", "schedules", "partitions"):
+        db.execute("select pg_advisory_lock(hashtextextended(%s, 0))", [f"rowlock.{duty}"])
+
+    with closing(Steady(url, SCHEMA, name="one")) as one_, closing(Steady(url, SCHEMA, name="two")) as two:
+        with one_.sweep("rescue") as first, two.sweep("rescue") as second:
+            pass
+        with two.sweep("rescue") as afterwards:
+            pass
+        turns = [one.has_turn("keys", every=LEASE) for one in (one_, two)]
+
+    assert (first, second, afterwards) == (True, False, True)
+    assert turns == [True, False]
+
+
+def test_a_duty_whose_row_is_gone_is_an_error_that_says_so(db: Db, url: str) -> None:
+    db.execute("delete from rowlock.duties")
+
+    with closing(Steady(url, SCHEMA, name="one")) as steady:
+        with pytest.raises(SchemaMissing, match="'rescue'"), steady.sweep("rescue"):
+            pass
+        with pytest.raises(SchemaMissing, match="'keys'"):
+            steady.has_turn("keys", every=LEASE)
 
 
 def test_a_row_from_before_the_server_was_started_makes_nobody_a_suspect(
@@ -93,9 +163,10 @@ def test_a_row_from_before_the_server_was_started_makes_nobody_a_suspect(
     vanish(worker, db)
     db.execute("update rowlock.present set server = server - interval '1 day'")
 
-    found = look(sweeper, worker.worker)
+    look(sweeper)
+    found = look(sweeper)
 
-    assert found == Look(dead=False, suspects=[], cut=[])
+    assert found == Look(dead=False, cut=[])
 
 
 def test_a_crash_of_the_server_leaves_nobody_to_suspect(db: Db) -> None:

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from math import inf
 from typing import TypeVar
 
@@ -16,6 +17,9 @@ import psycopg
 from rowlock.db.link import Refused
 from rowlock.db.session import Server, Session, connect, converse, run
 from rowlock.db.trouble import Trouble, first_line, trouble
+from rowlock.errors import SchemaMissing
+from rowlock.store import duties
+from rowlock.store.duties import Taken
 from rowlock.store.query import Conversation, Query
 
 T = TypeVar("T")
@@ -90,15 +94,27 @@ class Steady:
             raise Unreachable(first_line(error)) from error
 
     @contextmanager
-    def sweep(self, chore: str) -> Iterator[bool]:
-        """A transaction under a lock that only one session holds at a time; False when another has it."""
+    def sweep(self, duty: str, *, worker: str | None = None) -> Iterator[bool]:
+        """A transaction that has a duty of the fleet's to itself; False when another has it.
+
+        A `worker` has it only as long as its own lease holds.
+        """
         connection = self.open()
         with self._reaching(), connection.transaction():
-            cursor = connection.execute(
-                "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [f"{self.schema}.{chore}"]
+            yield self._is_ours(duty, duties.take(duty, worker=worker))
+
+    def has_turn(self, duty: str, *, every: timedelta) -> bool:
+        """Whether it is for this worker to do what one of the fleet does every so often."""
+        return self._is_ours(duty, duties.turn(duty, every=every))
+
+    def _is_ours(self, duty: str, query: Query[Taken]) -> bool:
+        [taken] = self.run(query)
+        if not taken.exists:
+            raise SchemaMissing(
+                f"table duties of schema {self.schema!r} has lost its row {duty!r}, so nobody does that any more; "
+                "insert the row again"
             )
-            row = cursor.fetchone()
-            yield bool(row and row[0])
+        return taken.ours
 
     def abort(self) -> None:
         """Let whatever is being said fail at once; from any thread."""

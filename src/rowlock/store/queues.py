@@ -51,8 +51,15 @@ def _settings(row: Row) -> QueueSettings:
     return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))
 
 
-def due_in(lanes: Sequence[Lane], *, within: timedelta) -> Query[float]:
-    """The seconds until the first job of these lanes is due; no answer when none is within that time."""
+class Outlook(NamedTuple):
+    """What an idle worker waits for: how soon a job is due, if one is soon, and the number of the latest parking."""
+
+    due_in: float | None
+    parking: int
+
+
+def due_in(lanes: Sequence[Lane], *, within: timedelta) -> Query[Outlook]:
+    """The seconds until the first job of these lanes is due, if that is within some time."""
     names, priorities, run_ats, ids = zip(*lanes, strict=True)
     return Query(
         "lane_due",
@@ -63,5 +70,5 @@ def due_in(lanes: Sequence[Lane], *, within: timedelta) -> Query[float]:
             "floor_ids": plain_array(ids),
             "within": interval(within),
         },
-        first,
+        lambda row: Outlook(*row),
     )

@@ -55,7 +55,7 @@ _ENQUEUE: Rights = {
     "migrations": {"select": ALL},
     "jobs": {"select": ("id", "queue", "run_at"), "insert": _NEW},
     "keys": {"select": ALL, "insert": ALL},
-    "parked": {"select": ("queue",)},
+    "parked": {"select": ("queue",)},  # a view: it has its owner's rights, and reads for those who ask
 }
 
 _RESULTS: Rights = {
@@ -114,6 +114,9 @@ _VIEW: Rights = {
 # Who may only add events cannot date them, and nobody but the owner can change or remove any.
 _LOG: Rights = {"events": {"insert": ("kind", "job", "actor", "details")}}
 
+# To lock a row takes the right to change something of it.
+_DUTY: dict[Privilege, tuple[str, ...]] = {"select": ALL, "update": ("done_at",)}
+
 _WORK: Rights = {
     "jobs": {"select": ALL, "update": ALL, "delete": ALL},
     "history": {"insert": ALL},
@@ -133,7 +136,10 @@ _WORK: Rights = {
     "signals": {"select": ALL, "update": ("taken_at",), "delete": ALL},
     "workers": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "present": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
-    "parked": {"select": ALL, "insert": ALL, "delete": ALL},
+    "duties": _DUTY,
+    "looked_at": {"select": ALL, "update": ALL},
+    "parkings": {"select": ALL, "insert": ALL, "delete": ALL},
+    "parking_number": {"select": ALL, "update": ALL},
     "waiters": {"select": ALL, "delete": ALL},
     "minutes": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
     "events": {"select": ("kind", "at", "job", "details")},
@@ -151,6 +157,7 @@ _OPERATE: Rights = {
     "history": {"select": ALL, "insert": ALL, "update": ("progress",), "delete": ALL},
     "keys": {"update": ("until",), "delete": ALL},
     "queues": {"insert": ALL, "update": ALL, "delete": ALL},
+    "duties": _DUTY,
     "pauses": {"insert": ALL, "update": ALL, "delete": ALL},
     "breakers": {"select": ("task",), "delete": ALL},
     "schedules": {"select": ALL, "insert": ALL, "update": ALL, "delete": ALL},
@@ -217,6 +224,7 @@ def grants(schema: str) -> str:
     parts = [
         f'revoke all on schema "{schema}" from {everyone};',
         f'revoke all on all tables in schema "{schema}" from {everyone};',
+        f'revoke all on all sequences in schema "{schema}" from {everyone};',
         f'revoke all on all functions in schema "{schema}" from {everyone};',
         f'grant usage on schema "{schema}" to {everyone};',
     ]

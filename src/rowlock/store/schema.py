@@ -140,7 +140,7 @@ def owned() -> Query[bool]:
     return Query("partition_owned", {}, first)
 
 
-def partition_lock() -> Query[None]:
+def partition_lock() -> Query[str]:
     """Wait until no other session is making partitions."""
     return Query("partition_lock", {}, first)
 

@@ -7,15 +7,14 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from rowlock.store.intervals import interval
-from rowlock.store.query import Query, array, first, plain_array
+from rowlock.store.query import Query, array, first
 
 
 class Look(NamedTuple):
     """What a look for dead workers found."""
 
     dead: bool  # a lease has run out
-    suspects: list[str]  # ids of workers that have lost their lock
-    cut: list[str]  # HOST:PID of those that have lost their lease for it
+    cut: list[str]  # HOST:PID of those that have lost their lease, because they had lost their lock
 
 
 def register(
@@ -75,14 +74,15 @@ def leave(*, worker: str) -> Query[None]:
     return Query("worker_leave", {"worker": worker}, _nothing)
 
 
-def look(*, worker: str, suspected: Iterable[str]) -> Query[Look]:
-    """Look for dead workers; those `suspected` at the last look, and still without their lock, lose their lease."""
-    return Query("worker_look", {"worker": worker, "suspected": plain_array(suspected)}, lambda row: Look(*row))
+def look(*, worker: str, pause: timedelta) -> Query[Look]:
+    """Look for dead workers, unless another has looked less than this pause ago: then it finds none."""
+    milliseconds = str(round(pause.total_seconds() * 1000))
+    return Query("worker_look", {"worker": worker, "pause": milliseconds}, lambda row: Look(*row))
 
 
-def bury() -> Query[None]:
-    """Remove workers that are dead and hold nothing."""
-    return Query("worker_bury", {}, _nothing)
+def bury() -> Query[bool]:
+    """Remove workers that are dead and hold nothing; returns whether any others are dead."""
+    return Query("worker_bury", {}, first)
 
 
 def tell(*, worker: str, stuck: int, stopping: bool) -> Query[None]:
@@ -90,14 +90,14 @@ def tell(*, worker: str, stuck: int, stopping: bool) -> Query[None]:
     return Query("worker_tell", {"worker": worker, "stuck": str(stuck), "stopping": str(stopping)}, _nothing)
 
 
-def park(*, worker: str, queues: Iterable[str]) -> Query[None]:
-    """Ask to be notified of new jobs."""
-    return Query("worker_park", {"worker": worker, "queues": array(queues)}, _nothing)
+def park(*, worker: str, queues: Iterable[str], before: int = 0) -> Query[int]:
+    """Ask to be notified of new jobs, in place of the parking `before`; returns the parking's number."""
+    return Query("worker_park", {"worker": worker, "queues": array(queues), "before": str(before)}, first)
 
 
-def unpark(*, worker: str) -> Query[None]:
-    """Ask not to be notified any more."""
-    return Query("worker_unpark", {"worker": worker}, _nothing)
+def unpark(*, worker: str, queues: Iterable[str], number: int) -> Query[None]:
+    """Ask not to be notified any more; `number` is that of the parking."""
+    return Query("worker_unpark", {"worker": worker, "queues": array(queues), "number": str(number)}, _nothing)
 
 
 def _nothing(_row: object) -> None:

@@ -33,6 +33,10 @@ _WITHIN = timedelta(seconds=10)
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
+# An enqueue finds the last 400 parkings. A worker whose own is so many behind parks anew; one that is parked and never
+# idle does so after so many seconds without counting.
+_PARKED_BEHIND = 200
+_PARKED_FOR = 10.0
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
@@ -65,6 +69,8 @@ class Claimer:
         self._idle = True
         self._looked_below = True
         self._parked = False
+        self._parking = 0  # the number of our last parking
+        self._park_again_at = inf
         self._looks: list[float] = []
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
@@ -97,15 +103,17 @@ class Claimer:
 
     async def park(self) -> None:
         """Ask to be notified of new jobs."""
-        await self._link.run(workers.park(worker=self._worker, queues=self._queues.names))
+        query = workers.park(worker=self._worker, queues=self._queues.names, before=self._parking)
+        [self._parking] = await self._link.run(query)
         self._parked = True
+        self._park_again_at = time.monotonic() + _PARKED_FOR
         self._looks = list(_LOOKS_AFTER_PARKING)
 
     async def unpark(self) -> None:
         """Ask not to be notified any more."""
         self._parked = False
         self._looks = list(_LOOKS_BEFORE_PARKING)
-        await self._link.run(workers.unpark(worker=self._worker))
+        await self._link.run(workers.unpark(worker=self._worker, queues=self._queues.names, number=self._parking))
 
     async def _room(self) -> int:
         """Wait until there is room for a claim worth its round trip; none when we are to stop."""
@@ -169,6 +177,8 @@ class Claimer:
                 self._looks = list(_LOOKS_BEFORE_PARKING)
             if found == room or not self._parked:
                 return
+            if self._park_again_at < time.monotonic():  # it is never so idle that it asks how many have parked since
+                await self.park()
         elif not self._parked and not self._looks and self._link.hears:
             self._streak = 0
             await self.park()
@@ -208,7 +218,10 @@ class Claimer:
     async def _due_in(self) -> float:
         """The seconds until the next job is due, as far as we need to know it."""
         lanes = self._floors.lanes(self._queues.names, below=self._looked_below)
-        return next(iter(await self._link.run(queues.due_in(lanes, within=_WITHIN))), inf)
+        [outlook] = await self._link.run(queues.due_in(lanes, within=_WITHIN))
+        if self._parked and outlook.parking - self._parking >= _PARKED_BEHIND:
+            await self.park()
+        return inf if outlook.due_in is None else outlook.due_in
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""

@@ -26,32 +26,44 @@ log = logging.getLogger("rowlock.upkeep")
 _BATCH = 500
 _BATCHES = 4
 
+# Somebody looks so often, or a little less. Two looks find a worker that was killed, and five seconds are promised.
+SEARCH_EVERY = timedelta(seconds=1.5)
+
 
 class Rescuer:
-    """Looks for dead workers and rescues their jobs; remembers whom it suspects, and which jobs cannot be rescued."""
+    """Looks for dead workers and rescues their jobs; remembers which jobs cannot be rescued."""
 
     def __init__(
-        self, *, worker: str, actor: str, keep: Keep, longest: timedelta, patience: timedelta, lease: Lease
+        self,
+        *,
+        worker: str,
+        actor: str,
+        keep: Keep,
+        longest: timedelta,
+        patience: timedelta,
+        lease: Lease,
+        pause: timedelta = timedelta(0),
     ) -> None:
-        """For so long as `patience` others may come back, as this worker has."""
+        """For so long as `patience` others may come back, as this worker has. The fleet's looks are a `pause` apart."""
         self._worker = worker
         self._lease = lease
         self._actor = actor
         self._keep = keep
         self._longest = longest
         self._starts = time.monotonic() + patience.total_seconds()
-        self._suspects: Sequence[str] = ()
+        self._pause = pause
+        self._is_unfinished = False
         self._left: set[str] = set()
 
     def look(self, connection: Steady) -> None:
-        """One cheap look, which finds nothing most of the time."""
+        """One cheap look, which finds nothing most of the time; and nothing at all where another has just looked."""
         if time.monotonic() < self._starts or self._lease.is_unsettled:
             return
-        [found] = connection.run(workers.look(worker=self._worker, suspected=self._suspects))
-        self._suspects = found.suspects
+        [found] = connection.run(workers.look(worker=self._worker, pause=self._pause))
         for name in found.cut:
             log.warning("worker %s has lost its connection and has not come back: it is taken for dead", name)
-        if found.dead or found.cut:
+        if found.dead or found.cut or self._is_unfinished:
+            self._is_unfinished = True  # nobody else is told of them a second time
             self.sweep(connection, lost=False)
 
     def sweep(self, connection: Steady, *, lost: bool) -> None:
@@ -64,13 +76,13 @@ class Rescuer:
         """One sweeper at a time: the lock is an earlier statement of its transaction, so it sees what others did."""
         orphans: Sequence[Orphan] = ()
         try:
-            with connection.sweep("rescue") as free:
+            with connection.sweep("rescue", worker=self._worker) as free:
                 if not free:
                     return 0
                 orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=self._left, worker=self._worker))
                 rescued = self._take(connection, orphans)
                 if len(orphans) < _BATCH:
-                    connection.run(workers.bury())
+                    [self._is_unfinished] = connection.run(workers.bury())
         except Refused as error:
             self._take_apart(connection, orphans, error)
         else:
@@ -97,7 +109,7 @@ class Rescuer:
         middle = len(orphans) // 2
         for half in (orphans[:middle], orphans[middle:]):
             try:
-                with connection.sweep("rescue") as free:
+                with connection.sweep("rescue", worker=self._worker) as free:
                     rescued = self._take(connection, half) if free else []
             except Refused as refused:
                 self._take_apart(connection, half, refused)

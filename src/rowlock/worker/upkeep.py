@@ -1,4 +1,4 @@
-"""Upkeep: what any worker does for all, a sweep at a time. No leader: two that sweep at once only find less to do."""
+"""Upkeep: what any worker does for all, a sweep at a time. No leader: who comes first has the turn, each time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, qu
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.renew import Chore
-from rowlock.worker.rescue import Rescuer
+from rowlock.worker.rescue import SEARCH_EVERY, Rescuer
 from rowlock.worker.settings import Timing
 
 log = logging.getLogger("rowlock.upkeep")
 
-# Two looks find a worker that was killed, and five seconds are promised.
-_LOOK = timedelta(seconds=1.5)
 # Listeners take back their own rows; those of a process that was killed stay so long.
 _WAITERS_STAY = timedelta(hours=1)
 # Chunks of jobs that one sweep releases: it shares its thread with the lease.
@@ -36,6 +34,8 @@ _KEYS_BATCHES = 20
 _MERGE_AFTER = timedelta(minutes=5)
 # One takes 20 ms for 600 rows.
 _MERGED_AT_ONCE = 5
+# Chores come round a little sooner than they say, at random: this share of their pause counts as lately.
+_LATELY = 0.8
 _BATCH = 5_000
 _BATCHES = 20
 
@@ -51,27 +51,47 @@ def chores(
     counts: Counts,
 ) -> list[Chore]:
     """The upkeep of a fleet."""
-    look = min(_LOOK, timing.lease / 3)
+    look = min(SEARCH_EVERY, timing.lease / 3)
     sweep = min(timedelta(seconds=5), timing.lease / 3)
     return [
         Chore("rescue", look, rescuer.look),
-        Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
+        *(_in_turn(chore, duty) for duty, chore in _of_the_fleet(sweep, actor, keep, longest, rescuer).items()),
         Chore(
             "reading queue settings",
             timedelta(seconds=10),
             lambda connection: settings(connection.run(queues.settings())),
         ),
-        Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
-        Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor)),
-        Chore("ending expired jobs", sweep * 2, lambda connection: expire(connection, keep=keep, longest=longest)),
-        Chore("forgetting failures", timedelta(hours=1), forget_failures),
-        Chore("freeing keys", timedelta(minutes=1), free_keys),
-        Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
         Chore("writing counts", minutes.WRITE_EVERY, counts.write),
-        Chore("merging counts", timedelta(minutes=1), merge_minutes),
-        Chore("removing old counts", timedelta(minutes=5), remove_minutes),
-        Chore("forgetting old slots", timedelta(minutes=5), remove_firings),
     ]
+
+
+def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, rescuer: Rescuer) -> dict[str, Chore]:
+    """What one worker does for all, by the name of its duty: done by each, it would cost the square of the fleet."""
+    return {
+        "lost": Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
+        "waiters": Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
+        "pauses": Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor)),
+        "expired": Chore(
+            "ending expired jobs", sweep * 2, lambda connection: expire(connection, keep=keep, longest=longest)
+        ),
+        "failures": Chore("forgetting failures", timedelta(hours=1), forget_failures),
+        "keys": Chore("freeing keys", timedelta(minutes=1), free_keys),
+        "retention": Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
+        "merging": Chore("merging counts", timedelta(minutes=1), merge_minutes),
+        "minutes": Chore("removing old counts", timedelta(minutes=5), remove_minutes),
+        "firings": Chore("forgetting old slots", timedelta(minutes=5), remove_firings),
+    }
+
+
+def _in_turn(chore: Chore, duty: str) -> Chore:
+    """The same, where no other worker has done it lately."""
+
+    def do(connection: Steady) -> timedelta | None:
+        if connection.has_turn(duty, every=chore.every * _LATELY):
+            return chore.do(connection)
+        return None
+
+    return Chore(chore.name, chore.every, do)
 
 
 def clear_waiters(connection: Steady) -> None:

@@ -8,6 +8,12 @@ create table rowlock.breakers (
     constraint breakers_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200)))
 );
 
+create table rowlock.duties (
+    name text not null,
+    done_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    constraint duties_pkey PRIMARY KEY (name)
+) with (fillfactor=20, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
+
 create table rowlock.events (
     id uuid not null default rowlock.uuid7(),
     at timestamp with time zone not null default rowlock.now(),
@@ -160,10 +166,11 @@ create table rowlock.minutes (
     constraint minutes_pkey PRIMARY KEY (minute, worker, queue, task)
 ) with (fillfactor=70);
 
-create unlogged table rowlock.parked (
+create unlogged table rowlock.parkings (
+    number bigint not null default nextval('rowlock.parking_number'::regclass),
     queue text not null,
     worker uuid not null,
-    constraint parked_pkey PRIMARY KEY (queue, worker)
+    constraint parkings_pkey PRIMARY KEY (queue, number, worker)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
 
 create table rowlock.pauses (
@@ -181,6 +188,7 @@ create table rowlock.pauses (
 create unlogged table rowlock.present (
     worker uuid not null,
     server timestamp with time zone not null,
+    suspected_at timestamp with time zone,
     constraint present_pkey PRIMARY KEY (worker)
 );
 
@@ -312,6 +320,8 @@ create table rowlock.workers (
     claim_slowest double precision not null default 0,
     constraint workers_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
+CREATE INDEX workers_lease ON rowlock.workers USING btree (lease);
+CREATE INDEX workers_own ON rowlock.workers USING btree (id, lease);
 
 CREATE OR REPLACE FUNCTION rowlock.add_error(errors json[], failure text, attempt integer, worker uuid, started_at timestamp with time zone)
  RETURNS json[]
@@ -961,6 +971,12 @@ AS $function$
                 from 1 for 6),
             52, 1), 53, 1), 'hex')::uuid
     $function$;
+
+-- also: sequence looked_at
+
+-- also: sequence parking_number
+
+-- also: view parked
 
 -- also: view workflow_steps
 

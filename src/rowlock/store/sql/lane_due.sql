@@ -1,6 +1,7 @@
 -- In how many seconds the first job of these lanes is due, if that is soon: none, or fewer, when it is due now.
+-- And the number of the latest parking: a worker that has parked long ago parks anew, or nobody would find it.
 -- As cheap as a claim that finds nothing, and it locks nothing: an idle worker asks this instead, and knows when to claim.
-select extract(epoch from min(soonest.run_at) - rowlock.now())::float8
+select extract(epoch from min(soonest.run_at) - rowlock.now())::float8, (select last_value from rowlock.parking_number)
 from unnest(
     :queues::text[], :priorities::smallint[], :floor_run_ats::timestamptz[], :floor_ids::uuid[]
 ) as lane (queue, priority, run_at, id)
@@ -17,5 +18,4 @@ cross join lateral (
 ) as soonest
 where lane.queue <> all(array(
     select name from rowlock.pauses where kind = 'queue' and coalesce(until > rowlock.now(), true)
-))
-having count(*) > 0;
+));

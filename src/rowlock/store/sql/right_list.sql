@@ -9,7 +9,7 @@ granted as (
     union all
     select 'table', relname::text, '', relowner, coalesce(relacl, acldefault('r', relowner))
     from pg_class
-    where relnamespace = (select oid from home) and relkind in ('r', 'p', 'v')
+    where relnamespace = (select oid from home) and relkind in ('r', 'p', 'v', 'S')
     union all
     select 'table', relname::text, attname::text, relowner, attacl
     from pg_class

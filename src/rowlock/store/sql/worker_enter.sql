@@ -10,6 +10,6 @@ gone as (
 entered as (
     insert into rowlock.present (worker, server)
     select :worker::uuid, pg_postmaster_start_time() from mine where held
-    on conflict (worker) do update set server = excluded.server
+    on conflict (worker) do update set server = excluded.server, suspected_at = null
 )
 select held from mine;
