@@ -668,6 +668,84 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "R4",
+        "a job that stops the settler is run for ever, and all beside it",
+        "tests/worker/test_outcomes.py::test_a_job_that_stops_the_settler_again_and_again_ends_as_poison",
+        [Change("worker/incarnation.py", "self._unsettled = self._runner.unsettled() if", "self._unsettled = [] if")],
+    ),
+    Mutant(
+        "R5",
+        "what was claimed ahead is given back only when there is no room",
+        "tests/worker/test_runner.py::test_what_was_claimed_ahead_goes_back_in_time_although_there_is_room",
+        [
+            Change(
+                "worker/run.py",
+                "if stale := self._ahead.stale():",
+                "if self.room() <= 0 and (stale := self._ahead.stale()):",
+            )
+        ],
+    ),
+    Mutant(
+        "R6",
+        "one worker claims all jobs of sync tasks, threads or not",
+        "tests/worker/test_runner.py::test_jobs_that_wait_for_a_thread_are_few_hold_up_nobody_and_go_back_in_time",
+        [
+            Change(
+                "worker/ahead.py",
+                "        if not self._threaded:\n            return room",
+                "        if room:\n            return room",
+            )
+        ],
+    ),
+    Mutant(
+        "R7",
+        "calls that waited for a thread begin when those before them are cut short",
+        "tests/worker/test_threads.py::test_a_call_that_waits_does_not_begin_when_all_calls_are_cancelled_at_once",
+        [Change("worker/threads.py", " or call.answer.cancelled():", ":")],
+    ),
+    Mutant(
+        "R8",
+        "suspects of a batch run side by side",
+        "tests/worker/test_suspects.py::test_suspects_that_come_back_as_ready_are_set_aside_at_once",
+        [Change("worker/run.py", "            elif self._suspect is None:", "            elif row:")],
+    ),
+    Mutant(
+        "R9",
+        "the engine waits for the executor that handlers sit in",
+        "tests/worker/test_outcomes.py::test_a_worker_ends_in_time_while_handlers_sit_in_the_executor_of_the_loop",
+        [
+            Change(
+                "worker/apart.py",
+                '    threading.Thread(target=work, name="rowlock-apart", daemon=True).start()\n',
+                "    loop.run_in_executor(None, work)\n",
+            )
+        ],
+    ),
+    Mutant(
+        "R10",
+        "when a worker dies with a suspect, all that ran beside it has crashed",
+        "tests/store/test_rescue.py::test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun",
+        [
+            Change(
+                "store/sql/job_rescue.sql",
+                "            when beside.has_suspect and orphans.crashes < :suspect::integer then orphans.crashes\n",
+                "",
+            )
+        ],
+    ),
+    Mutant(
+        "R11",
+        "a worker whose own lease is over by a clock put forward rescues from the living",
+        "tests/store/test_rescue.py::test_nobody_rescues_whose_own_lease_is_over_by_the_same_clock",
+        [
+            Change(
+                "store/sql/job_rescue.sql",
+                "    where :worker is null or exists (",
+                "    where true or exists (",
+            ),
+        ],
+    ),
+    Mutant(
         "T12",
         "a signal brings a workflow back to life that is being cancelled",
         "tests/faults/test_signal_interleavings.py::test_a_cancelled_workflow_never_comes_back_however_many_signals_come",

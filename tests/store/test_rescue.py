@@ -220,3 +220,86 @@ def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_an
 def parts_of_events(db: Db) -> list[str]:
     found = db.execute("select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.events'::regclass")
     return [name.rpartition(".")[2] for (name,) in found if not name.endswith("spare")]
+
+
+def test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun(dead: Engine, other: Engine, db: Db) -> None:
+    ids = dead.enqueue(4)
+    rows = dead.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=4, worker=dead.worker, free=2))
+    suspect, beside, *waiting = sorted(rows, key=lambda row: (not row.begun, row.id))
+    db.execute("update rowlock.jobs set crashes = 2 where id = %s", [suspect.id])
+    die(dead, db)
+
+    orphans = other.run(jobs.orphans(limit=10, lost=False, worker=other.worker))
+    rescued = {row.id: row for row in rescue(other, suspect, beside, *waiting)}
+
+    assert [row.begun for row in (suspect, beside, *waiting)] == [True, True, False, False]
+    assert orphans[-1].id == suspect.id  # after what is decided by it
+    assert (rescued[suspect.id].crashes, rescued[suspect.id].becomes) == (3, "failed")
+    said = one(db, "select errors[1] ->> 'message' from rowlock.history")
+    assert said == "its worker stopped renewing its lease; 1 other job ran there"
+    back = {str(row[0]): row[1:] for row in db.execute("select id, state, crashes, begun from rowlock.jobs")}
+    assert back == {
+        beside.id: ("ready", 0, True),
+        **{row.id: ("ready", 0, None) for row in waiting},  # the next worker says before when it begins
+    }
+    again = other.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=4, worker=other.worker, free=0))
+    assert {row.id: row.begun for row in again} == {beside.id: False, **{row.id: None for row in waiting}}
+    assert len(ids) == 4
+
+
+def test_a_second_crash_sets_a_job_aside_and_a_pardon_lets_it_back(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue()
+    db.execute("update rowlock.jobs set crashes = 1")
+    [row] = dead.claim()
+    die(dead, db)
+
+    [rescued] = rescue(other, row)
+
+    assert (rescued.becomes, rescued.crashes) == ("waiting", 2)
+    assert other.claim() == []
+    assert other.run(jobs.pardon(worker=dead.worker, since=DAY)) == [row.id]
+    assert [again.crashes for again in other.claim()] == [1]
+
+
+def test_a_workflow_that_gets_on_is_not_what_workers_die_of(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue()
+    db.execute("update rowlock.jobs set version = 1, crashes = 2")
+    [row] = dead.claim()
+    db.execute(
+        """insert into rowlock.steps (job, key, position, kind, state, started_at, ended_at)
+        select id, 'a', 1, 'step', 'done', rowlock.now(), rowlock.now() + interval '1 second' from rowlock.jobs"""
+    )
+    die(dead, db)
+
+    [rescued] = rescue(other, row)
+
+    assert (rescued.becomes, rescued.crashes) == ("ready", 1)
+
+
+def test_nobody_rescues_whose_own_lease_is_over_by_the_same_clock(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue()
+    [row] = dead.claim()
+    travel(db, timedelta(minutes=2))
+    orphan = [Orphan(row.id, row.token)]
+
+    found = other.run(jobs.orphans(limit=10, lost=True, worker=other.worker))
+    rescued = other.run(jobs.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker))
+    renewed = dead.run(workers.renew(worker=dead.worker))
+
+    assert (found, rescued) == ([], [])
+    assert renewed  # nobody has taken it for dead
+    assert other.run(workers.renew(worker=other.worker))
+    assert other.run(jobs.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker)) == []
+
+
+def test_a_lease_is_unsettled_for_as_long_as_it_lasts_after_the_clock_was_put_forward() -> None:
+    lease = Lease(lasts=timedelta(seconds=30), margin=timedelta(seconds=5))
+    at = [1000.0]
+    lease.now = lambda: at[0]  # type: ignore[method-assign]
+    seen = []
+    for later, database in [(0, 5000), (10, 5010), (20, 5080), (45, 5105), (51, 5111), (60, 5060)]:
+        at[0] = 1000.0 + later
+        lease.renewed(at[0], database)
+        seen.append(lease.is_unsettled)
+
+    assert seen == [False, False, True, True, False, False]

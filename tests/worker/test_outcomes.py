@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -13,9 +15,11 @@ from hypothesis import strategies as st
 from rowlock import Cancel, Retry, Rowlock, Snooze
 from rowlock.model.failure import MAX_MESSAGE, reason_of
 from rowlock.model.outcome import Blocked
+from rowlock.worker import worker
 from rowlock.worker.settle import Settler
 from tests.model.hostile_errors import Endless, ExitsInStr, NoText, OddlyTold, RaisesInStr
-from tests.worker.working import Db, ended, one, work_off
+from tests.waiting import auntil
+from tests.worker.working import Db, ended, one, work_off, work_until
 
 HOSTILE = [RaisesInStr(), ExitsInStr(), NoText(), Endless(), OddlyTold()]
 THINGS = st.one_of(
@@ -114,3 +118,56 @@ def test_an_outcome_that_cannot_be_sent_is_refused_alone(app: Rowlock, db: Db, m
     assert [row[:3] for row in ended(db)] == [("bad", "failed", "refused")]
     assert one(db, "select count(*) from rowlock.jobs where state = 'ready' and run_at > rowlock.now()") == 3
     assert len(runs) == 3
+
+
+def test_a_job_that_stops_the_settler_again_and_again_ends_as_poison(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_FIRST_PAUSE", 0.05)
+    settle, seen = Settler._settle, list[object]()
+
+    async def settled(settler: Settler, batch: Any) -> None:  # noqa: ANN401
+        if any(row.task == "bad" for row, _ in batch):
+            seen.append(one(db, "select (restarts, fault)::text from rowlock.workers"))
+            raise ZeroDivisionError("a fault of ours")
+        await settle(settler, batch)
+
+    monkeypatch.setattr(Settler, "_settle", settled)
+    runs: list[str] = []
+
+    @app.task(name="bad")
+    async def bad() -> None: ...
+
+    @app.task(name="innocent")
+    async def innocent() -> None:
+        runs.append("innocent")
+
+    app.enqueue_many([*(innocent.bind() for _ in range(3)), bad.bind()])
+    work_until(app, lambda: one(db, "select count(*) = 0 from rowlock.jobs"))
+
+    assert [row[:3] for row in ended(db)] == [*[("innocent", "succeeded", None)] * 3, ("bad", "failed", "poison")]
+    assert len(runs) <= 9
+    assert seen == ["(0,)", *[f'({n},"ZeroDivisionError: a fault of ours")' for n in (1, 2)]]
+
+
+def test_a_worker_ends_in_time_while_handlers_sit_in_the_executor_of_the_loop(app: Rowlock, db: Db) -> None:
+    over, begun = threading.Event(), list[int]()
+
+    @app.task(name="sits")
+    async def sits() -> None:
+        begun.append(1)
+        await asyncio.to_thread(over.wait, 60)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with app.worker(grace=timedelta(0)):
+            await auntil(lambda: len(begun) == 5)
+        left.append(one(db, "select count(*) from rowlock.jobs where state = 'running'"))
+        left.append(one(db, "select count(*) from rowlock.workers"))
+        over.set()
+
+    left: list[int] = []
+    app.enqueue_many(sits.bind() for _ in range(5))
+    asyncio.run(main())
+
+    assert left == [0, 0]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from rowlock import LeaseLost, Rowlock, current_job
 from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
 from rowlock.model.row import Claimed
+from rowlock.worker import ahead
 from rowlock.worker.attempt import unheard
 from rowlock.worker.count import Counts
 from rowlock.worker.mark import Marker
@@ -27,6 +31,12 @@ def claimed(number: int, task: str = "holds", crashes: int = 0) -> Claimed:
 
 def app_that_holds(told: list[str]) -> Rowlock:
     app = Rowlock()
+
+    @app.task(name="blocks")
+    def blocks() -> None:
+        told.append("blocks")
+        while not current_job().cancelled:
+            threading.Event().wait(0.01)
 
     @app.task(name="holds")
     async def holds() -> None:
@@ -163,3 +173,52 @@ def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
         assert runner.blame(asyncio.current_task()) is None
 
     play(part)
+
+
+def test_what_was_claimed_ahead_goes_back_in_time_although_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "STALE_AFTER", 0.1)
+
+    async def part(runner: Runner, told: list[str], finished: Finished) -> None:
+        for _ in range(3):  # a burst of quick jobs, as it looks from here
+            runner._prefetch.ran(0.0001)
+            runner._prefetch.learn(round_trip=0.01, full=True)
+        take(runner, claimed(1), claimed(2), claimed(3))
+        assert runner.room() > 0
+
+        await auntil(lambda: len(finished) == 2)
+
+        assert finished == [("2", HandedBack()), ("3", HandedBack())]
+        assert runner.room() == 0
+        assert told == ["began"]
+
+    play(part)
+
+
+def test_jobs_that_wait_for_a_thread_are_few_hold_up_nobody_and_go_back_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ahead, "STALE_AFTER", 0.1)
+
+    async def part(runner: Runner, told: list[str], finished: Finished) -> None:
+        assert runner.room() == 2  # for the one thread, and to see what comes
+        take(runner, claimed(1, "blocks"), claimed(2, "blocks"), claimed(3))
+        assert runner.room() == 0
+
+        await auntil(lambda: len(finished) == 1)
+
+        assert finished == [("2", HandedBack())]
+        assert sorted(told) == ["began", "blocks"]
+        assert runner.room() == 1
+
+    play(part, slots=10)
+
+
+def test_a_job_whose_worker_died_once_is_marked_before_it_begins() -> None:
+    async def part(runner: Runner, told: list[str], _finished: Finished) -> None:
+        take(runner, claimed(1)._replace(begun=None), claimed(2)._replace(begun=False))
+        await auntil(lambda: told)
+
+        assert told == ["began"]  # the other one
+        assert runner._marker.is_due
+
+    play(part, slots=2)

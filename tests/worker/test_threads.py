@@ -86,3 +86,29 @@ def test_threads_that_serve_end_when_they_are_let_go() -> None:
         await auntil(lambda: threading.active_count() <= before + 1)  # auntil itself takes one
 
     asyncio.run(call())
+
+
+def test_a_call_that_waits_does_not_begin_when_all_calls_are_cancelled_at_once() -> None:
+    """The first to be left gives its place to another thread, which must not take up the second."""
+    over, started, ran = threading.Event(), threading.Event(), list[str]()
+
+    async def call() -> None:
+        threads: Threads[object] = Threads(1)
+
+        def hang() -> bool:
+            started.set()
+            return over.wait(30)
+
+        first = asyncio.create_task(threads.run(hang))
+        second = asyncio.create_task(threads.run(lambda: ran.append("second")))
+        await auntil(started.is_set)
+        first.cancel()
+        second.cancel()
+        await asyncio.wait([first, second])
+        assert await threads.run(lambda: "third") == "third"
+        over.set()
+        threads.close()
+
+    asyncio.run(call())
+
+    assert ran == []

@@ -65,6 +65,10 @@ class Ahead:
             self._sync -= 1
         return row
 
+    def tokens(self) -> set[str]:
+        """Those of all that wait."""
+        return {row.token for row, _ in self._all()}
+
     def pick(self, tokens: Collection[str]) -> list[Claimed]:
         """Take out those of these that are here."""
         return self._take_out(lambda row, _since: row.token in tokens)

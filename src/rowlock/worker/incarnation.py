@@ -21,11 +21,13 @@ from rowlock.db.session import Server
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.db.trouble import passes
 from rowlock.db.within import Within
+from rowlock.model.failure import reason_of
 from rowlock.model.handler import Handler
-from rowlock.model.row import Claimed
+from rowlock.model.row import Claimed, Orphan
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
 from rowlock.worker import upkeep
+from rowlock.worker.apart import apart
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Speaks
 from rowlock.worker.breaker import Breakers
@@ -45,6 +47,7 @@ from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer
 from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Settler
 from rowlock.worker.transaction import Endings
+from rowlock.workflow.attempt import MOST_CRASHES
 
 log = logging.getLogger("rowlock.worker")
 
@@ -84,14 +87,28 @@ class Setup:
 class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
-    def __init__(self, setup: Setup, server: Server, *, predecessors: Sequence[str] = ()) -> None:
-        """`predecessors` are the ids of incarnations that let go of their jobs without handing them back."""
+    def __init__(
+        self,
+        setup: Setup,
+        server: Server,
+        *,
+        predecessors: Sequence[str] = (),
+        restarts: int = 0,
+        fault: str | None = None,
+    ) -> None:
+        """`predecessors` are the ids of incarnations that let go of their jobs without handing them back.
+
+        So many `restarts` in a row came from faults of ours, the last of which is `fault`.
+        """
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
         self.worn = False  # too many of its attempts are stuck
         self.has_let_go = False
         self.left_jobs = False  # it could not hand them back
+        self.fault: str | None = None  # what one of its loops has failed of
+        self._told_of = (restarts, fault)
+        self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
         self._setup = setup
         self._predecessors = list(predecessors)
         self._is_leaving = False
@@ -106,9 +123,9 @@ class Incarnation:
             link=self._settle_link,
             keep=self._retention.after,
             keep_cancelled=setup.keep.cancelled,
-            settled=self._settled,
+            settled=lambda rows: self._runner.settled(rows),  # noqa: PLW0108  it is made below
             breakers=Breakers(setup.handlers),
-            make_partitions=partial(self._make_partitions, server),
+            make_partitions=partial(self._retention.make_partitions, server, setup.schema),
             actor=self.name,
             is_ours=lambda: self._lease.left > 0,
         )
@@ -137,9 +154,6 @@ class Incarnation:
     def unsettled(self) -> list[str]:
         """The ids of incarnations whose jobs the next one must hand back."""
         return [*self._predecessors, *([self.id] if self.has_let_go else [])]
-
-    def _settled(self, rows: Sequence[Claimed]) -> None:
-        self._runner.settled(rows)
 
     def _make_runner(self) -> Runner:
         setup = self._setup
@@ -208,7 +222,7 @@ class Incarnation:
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
         await self._settle_link.open()  # which waits through an outage
-        while not await asyncio.to_thread(self._enter):
+        while not await apart(self._enter):
             await self._settle_link.run(queues.settings())
         self._steady.deadline = self._setup.timing.deadline.total_seconds()
         self._renewer.start()  # at once: over a slow line the rest of the start may take longer than the lease
@@ -260,15 +274,20 @@ class Incarnation:
             loop.cancel()
         await asyncio.wait(self._loops)
         if left:  # else nobody answers
-            await asyncio.to_thread(self._write_last_counts, ends)
+            await apart(partial(self._write_last_counts, ends))
 
     async def _hand_back(self, settling: asyncio.Task[None]) -> None:
         if not settling.done():
             await self._settler.flush()
         self._is_leaving = True
-        await asyncio.to_thread(self._renewer.stop, _AT_ONCE)  # first, for it would find the lease gone
-        await self._settle_link.run(jobs.hand_back(worker=self.id))
+        await apart(partial(self._renewer.stop, _AT_ONCE))  # first, for it would find the lease gone
+        doubtful = [Orphan(row.id, row.token) for row in self._unsettled]
+        await self._settle_link.run(jobs.hand_back(worker=self.id, known=[orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
+        if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
+            await self._settle_link.run(
+                jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._setup.keep, actor=self.name)
+            )
 
     def _write_last_counts(self, ends: float) -> None:
         self._steady.until = ends
@@ -307,6 +326,8 @@ class Incarnation:
                 schedules=setup.boot.names,
                 version=version("rowlock"),
                 lease=setup.timing.lease,
+                restarts=self._told_of[0],
+                fault=self._told_of[1],
             )
         )
         self._lease.renewed(sent, now)
@@ -345,28 +366,12 @@ class Incarnation:
         if not self._loops:  # a registration may be under way
             self._steady.until = 0.0
             self._steady.abort()
-        await asyncio.to_thread(self._renewer.stop, max(_AT_ONCE, ends - time.monotonic()))
+        await apart(partial(self._renewer.stop, max(_AT_ONCE, ends - time.monotonic())))
         self._renewer.close()
         self._steady.close()
         await self._settle_link.close()
         await self._claim_link.close()
         await self._lent.close()
-
-    async def _make_partitions(self, server: Server) -> None:
-        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
-
-        On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
-        """
-        steady = Steady(server, self._setup.schema, name="rowlock partitions")
-        try:
-            await asyncio.to_thread(
-                lambda: make_partitions(steady.open(), self._setup.schema, longest=self._retention.longest)
-            )
-        except Exception:
-            log.exception("partitions of history could not be made; trying again")
-            await asyncio.sleep(1)
-        finally:
-            steady.close()
 
     def _watch_lease(self) -> None:
         """Let go before the lease can have run out. On the loop: the renewing thread may hang, in a resolver say."""
@@ -391,4 +396,6 @@ class Incarnation:
         """A loop ends only when it is cancelled; else it is a fault of ours, and a new incarnation is the cure."""
         if not loop.cancelled() and loop.exception() is not None:
             log.critical("a loop of worker %s failed; starting anew", self.name, exc_info=loop.exception())
+            self.fault = reason_of(loop.exception())
+            self._unsettled = self._runner.unsettled() if loop is self._loops[0] else []
             self.ended.set()

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from rowlock.db.partitions import make_partitions
+from rowlock.db.session import Server
+from rowlock.db.steady import Steady
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Ended, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store.queues import QueueSettings
+from rowlock.worker.apart import apart
+
+log = logging.getLogger("rowlock.worker")
 
 
 class Retention:
@@ -40,3 +48,17 @@ class Retention:
             return asked
         keep = handler.spec.keep if handler is not None else None
         return (keep or self._keep).after(outcome)
+
+    async def make_partitions(self, server: Server, schema: str) -> None:
+        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
+
+        On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
+        """
+        steady = Steady(server, schema, name="rowlock partitions")
+        try:
+            await apart(lambda: make_partitions(steady.open(), schema, longest=self.longest))
+        except Exception:
+            log.exception("partitions of history could not be made; trying again")
+            await asyncio.sleep(1)
+        finally:
+            steady.close()

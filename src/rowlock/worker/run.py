@@ -156,6 +156,11 @@ class Runner:
         """The tokens of every job in hand, finished and unsettled ones included."""
         return list(self._held)
 
+    def unsettled(self) -> list[Claimed]:
+        """What has finished and is still in hand."""
+        waiting = self._ahead.tokens()
+        return [row for token, row in self._held.items() if token not in self._running and token not in waiting]
+
     def settled(self, rows: Iterable[Claimed]) -> None:
         """These jobs are out of our hands."""
         for row in rows:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext, suppress
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
@@ -15,6 +17,7 @@ from rowlock.db.migrate import wait_for_schema
 from rowlock.model.handler import Handler
 from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
+from rowlock.worker.apart import apart
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
@@ -22,6 +25,11 @@ from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
 
 log = logging.getLogger("rowlock.worker")
+
+# Between two incarnations of which the first has ended by a fault of ours.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+# One that lived for so long before was sound, and what it met is new.
+_SOUND_AFTER = 300.0
 
 
 class Worker:
@@ -73,7 +81,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop()` is called."""
-        server = await asyncio.to_thread(self._database.server)
+        server = await apart(self._database.server)
         deadline = self._database.deadline.value
         await self._unless_stopped(wait_for_schema(server, self._database.schema, deadline=deadline))
         if self._stopping.is_set():
@@ -81,10 +89,24 @@ class Worker:
         async with AsyncExitStack() as stack:
             await enter(stack, checked(self._lifespan(), "lifespan"))
             unsettled: Sequence[str] = ()
+            restarts, fault = 0, None
             while not self._stopping.is_set():
-                incarnation = Incarnation(self._setup, server, predecessors=unsettled)
+                incarnation = Incarnation(self._setup, server, predecessors=unsettled, restarts=restarts, fault=fault)
+                began = time.monotonic()
                 await self._live(incarnation)
                 unsettled = incarnation.unsettled
+                if incarnation.fault is not None:
+                    restarts = 1 if time.monotonic() - began > _SOUND_AFTER else restarts + 1
+                    fault = incarnation.fault
+                    await self._pause(restarts)
+
+    async def _pause(self, restarts: int) -> None:
+        """A loop has failed, and will again, perhaps: not at once, and not on all workers together."""
+        pause = min(_FIRST_PAUSE * 2 ** min(restarts - 1, 16), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+        log.critical("a fault of this worker, %d in a row: it begins anew in %.1f s", restarts, pause)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._stopping.wait()
 
     async def _live(self, incarnation: Incarnation) -> None:
         try:
