@@ -16,6 +16,7 @@ import pytest
 from rowlock import Checkup, Finding, InvalidOption, Keep, Rowlock, RowlockError, SchemaMissing
 from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.doctor import blocked
 from rowlock.doctor.claims import judge_load
 from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
@@ -342,12 +343,50 @@ def test_an_old_worker_is_found(same_bed: tuple[Rowlock, Db]) -> None:
 
 def test_a_dead_worker_is_found_beside_a_live_one(same_bed: tuple[Rowlock, Db]) -> None:
     patient, db = same_bed
-    db.execute("update rowlock.workers set lease = now() - interval '1 min'")
+    db.execute("update rowlock.workers set lease = now() - interval '30 s'")
     register(patient)
 
     checkup = patient.doctor()
 
     assert ill(checkup) == {"leases": "amber"}
+
+
+def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_it(
+    patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocked, "_RED", timedelta(0))
+    job = patient.enqueue("t")
+    with psycopg.connect(url, application_name="the migration") as holder:
+        holder.execute("lock table rowlock.jobs in access exclusive mode")
+
+        pid = holder.info.backend_pid
+
+        checkup, explained = patient.doctor(), patient.explain(job.id)
+
+    first = checkup.findings[0]
+    assert (first.name, first.level, checkup.worst) == ("table locks", "red", "red")
+    assert first.figure.startswith(f"jobs, by pid {pid} (the migration, ")
+    assert re.search(r"; \d+ checks could not look because of it$", first.says)
+    assert f"pg_terminate_backend({pid})" in str(first.do)
+    assert not [one.name for one in checkup.findings if "somebody holds a lock" in one.says]
+    assert (explained.code, explained.state) == ("locked", None)
+    assert f"pid {pid} (the migration, " in explained.says
+    assert f"pg_terminate_backend({pid})" in str(explained.do)
+
+
+def test_a_lease_that_is_over_for_long_is_red(same_bed: tuple[Rowlock, Db]) -> None:
+    app, db = same_bed
+    register(app)
+    db.execute(
+        "update rowlock.workers set lease = rowlock.now() - interval '2 min' "
+        "where id = (select id from rowlock.workers limit 1)"
+    )
+
+    leases = app.doctor()["leases"]
+
+    assert leases.level == "red"
+    assert leases.do is not None
+    assert leases.do.startswith("nobody rescues their jobs")
 
 
 def test_a_clock_that_a_test_has_moved_is_found(same_bed: tuple[Rowlock, Db]) -> None:

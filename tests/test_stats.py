@@ -422,14 +422,14 @@ def test_what_a_role_may_not_read_is_unknown_with_the_reason(db: Db, url: str) -
     assert limited_stats.fleet.workers == ()
 
 
-def test_what_takes_too_long_is_unknown_and_the_rest_is_there(app: Rowlock, url: str) -> None:
+def test_what_somebody_has_locked_is_unknown_and_the_rest_is_there(app: Rowlock, url: str) -> None:
     app.enqueue("t")
     with psycopg.connect(url) as holder:
         holder.execute("lock table rowlock.pauses in access exclusive mode")
 
         stats = app.stats()
 
-    assert stats.unknown == {"paused": "took longer than 2 s"}
+    assert stats.unknown == {"paused": "somebody holds a lock on it"}
     assert stats.queues["default"].paused is None
     assert stats.queues["default"].runnable == ONE
 

@@ -299,6 +299,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     doctor.standbys: [doctor.standbys()],
     doctor.tables: [doctor.tables()],
     doctor.transactions: [doctor.transactions(5)],
+    doctor.lock_holders: [doctor.lock_holders(5)],
     fleet.claimed: [fleet.claimed([WORKER]), fleet.claimed([])],
     fleet.underway: [fleet.underway([WORKER], limit=5), fleet.underway([], limit=5)],
     fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],

@@ -877,6 +877,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O6",
+        "the doctor names the consequences of a lock, and not who holds it",
+        "tests/test_doctor.py::test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_it",
+        [
+            Change("store/sql/lock_holders.sql", ", 'AccessExclusiveLock')", ")"),
+        ],
+    ),
+    Mutant(
         "W1",
         "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
         "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",

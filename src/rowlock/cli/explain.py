@@ -31,7 +31,7 @@ def explain(choice: Choice, *, job_id: UUID, as_json: bool) -> None:
         print_json(found.to_dict())
     else:
         _show(found)
-    if found.state is None:
+    if found.state is None and found.code != "locked":
         raise click.exceptions.Exit(NOTHING_MATCHED)
 
 
@@ -53,7 +53,8 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
     """What there is to say; nothing is said of what is not so."""
     for name, value in found.facts.items():
         if value is not None and value not in ("", [], ()):
-            yield name.replace("_", " "), _said(value, found.at)
+            # A pid is for kill and pg_terminate_backend: without separators.
+            yield name.replace("_", " "), str(value) if name == "pid" else _said(value, found.at)
 
 
 def _said(value: object, now: datetime) -> str:

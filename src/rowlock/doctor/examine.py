@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from rowlock.db.database import Database
+from rowlock.doctor.blocked import folded, judge_locks
 from rowlock.doctor.claims import judge_claims, judge_load
 from rowlock.doctor.fleet import judge_fleet
 from rowlock.doctor.schema import judge_schema
@@ -44,7 +45,7 @@ def examine(database: Database, *, target: timedelta, longest: timedelta) -> Che
     trial = _try_out(database, facts, ours)
     clock = min((_compare_clocks(database) for _ in range(_CLOCK_LOOKS)), key=lambda one: one.unsure)
     at = facts.stats.at if facts.stats else database.converse(lambda _resend: alone(schema.now()))[0]
-    return Checkup(at, tuple(_judge(facts, trial, clock, target=target, version=ours)))
+    return Checkup(at, folded(_judge(facts, trial, clock, target=target, version=ours)))
 
 
 class LookedOver(NamedTuple):
@@ -60,7 +61,7 @@ async def alook_over(database: Database, *, longest: timedelta, target: timedelt
     clock = min([await _acompare_clocks(database) for _ in range(_CLOCK_LOOKS)], key=lambda one: one.unsure)
     at = facts.stats.at if facts.stats else (await database.aconverse(lambda _resend: alone(schema.now())))[0]
     findings = _judge(facts, None, clock, target=target, version=version("rowlock"))
-    return LookedOver(facts, Checkup(at, tuple(findings)))
+    return LookedOver(facts, Checkup(at, folded(findings)))
 
 
 def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
@@ -103,6 +104,7 @@ def _compared(before: float, there: float, after: float) -> _Clock:
 
 
 def _judge(facts: Facts, trial: Trial | None, clock: _Clock, *, target: timedelta, version: str) -> Iterator[Finding]:
+    yield from judge_locks(facts)
     yield from judge_server(facts)
     yield from judge_clock(facts, ahead=clock.ahead, unsure=clock.unsure)
     yield from judge_schema(facts)

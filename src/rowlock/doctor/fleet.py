@@ -12,6 +12,8 @@ from rowlock.model.words import count, span
 from rowlock.store.doctor_rounds import Facts
 
 _GROUP = "workers"
+# Rescue comes within seconds of the end of a lease.
+_LONG_OVER = timedelta(minutes=1)
 # A deployment that kills loses a few; a job that was poison has killed three workers, and ten of them are no accident.
 _RESCUES = 10
 _POISONS_RED = 10
@@ -55,12 +57,18 @@ def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Findin
         return line.green("all fresh", "every worker on the books keeps its lease", value=0.0)
     held = sum(worker.held for worker in stale)
     longest = span(min(worker.lease_left for worker in stale))
-    level: Level = "amber" if live else "red"
+    is_long = any(worker.lease_left <= -_LONG_OVER for worker in stale)
+    level: Level = "amber" if live and not is_long else "red"
+    do = "a live worker rescues their jobs within seconds"
+    if not live:
+        do = "start a worker: nobody is there to rescue"
+    elif is_long:
+        do = "nobody rescues their jobs: see table locks and lock waits, and the logs of the live workers"
     return line.ill(
         level,
         several([f"{worker.host}:{worker.pid}" for worker in stale]),
         f"over for {longest}, with {count(held, 'job')}: killed, or cut off from the database",
-        do="a live worker rescues their jobs within seconds" if live else "start a worker: nobody is there to rescue",
+        do=do,
         value=len(stale),
     )
 

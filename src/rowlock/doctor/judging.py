@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rowlock.model.checkup import Finding, Level
 from rowlock.store.doctor_rounds import Facts
+from rowlock.store.survey import LOCKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,13 @@ class Line:
 
     def unknown(self, why: str | None) -> Finding:
         """It could not be learned."""
-        return self.ill(
-            "amber",
-            "?",
-            f"unknown: {why or 'PostgreSQL did not say'}",
-            do="run as the schema's owner; `grant pg_monitor to` this role for what other sessions do",
-        )
+        if why == LOCKED:
+            do = "end what holds the lock: see lock waits"
+        elif why is not None and why.startswith("took longer"):
+            do = "look again when the server is less busy; see lock waits and the oldest snapshot for who is in the way"
+        else:
+            do = "run as the schema's owner; `grant pg_monitor to` this role for what other sessions do"
+        return self.ill("amber", "?", f"unknown: {why or 'PostgreSQL did not say'}", do=do)
 
 
 def by_bounds(value: float, *, amber: float, red: float) -> Level:

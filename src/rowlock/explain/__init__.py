@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from rowlock.explain.ended import how_it_ended
-from rowlock.explain.missing import why_it_is_not_there
+from rowlock.explain.missing import why_it_is_not_there, why_nobody_can_look
 from rowlock.explain.parked import beside
 from rowlock.explain.pending import why_it_is_not_running
 from rowlock.explain.phrases import instant_of
@@ -43,7 +43,9 @@ def explaining(
 def explained(situation: Situation, *, known: Known, keep: Keep, uncommitted: bool = False) -> Explanation:
     """The answer to what was found."""
     record = situation.record
-    if record is None:
+    if situation.locked is not None:
+        causes = [why_nobody_can_look(situation.locked)]
+    elif record is None:
         causes = [why_it_is_not_there(situation, keep, uncommitted=uncommitted)]
     else:
         causes = list(_causes(situation, record, known(record.task, record.version)))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from rowlock.explain.phrases import because, command, instant_of, last_error
 from rowlock.model.explanation import Cause
 from rowlock.model.record import JobRecord
+from rowlock.model.redact import redact_text
 from rowlock.model.situation import Situation
 from rowlock.model.words import count, span
 
@@ -43,7 +44,7 @@ def _succeeded(situation: Situation, record: JobRecord) -> Cause:
 def _failed(situation: Situation, record: JobRecord) -> Cause:
     facts = _facts(record) | {"reason": record.reason, "failures": record.failures, "attempts": record.attempts}
     if record.errors:
-        facts |= {"error": record.errors[-1].type, "message": record.errors[-1].message}
+        facts |= {"error": record.errors[-1].type, "message": redact_text(record.errors[-1].message)}
     again = command("jobs", "retry", record.id)
     if record.reason == "poison":
         says = (

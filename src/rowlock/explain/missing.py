@@ -8,12 +8,22 @@ from typing import Final
 from rowlock.explain.phrases import because, command, instant_of
 from rowlock.model import ids
 from rowlock.model.explanation import Cause
-from rowlock.model.situation import Situation
+from rowlock.model.situation import Locked, Situation
 from rowlock.model.spec import Keep
 from rowlock.model.words import span
 
 # Ids are made by clients' clocks.
 _SKEW: Final = timedelta(minutes=5)
+
+
+def why_nobody_can_look(locked: Locked) -> Cause:
+    """Somebody has locked the table: neither this job nor any other can be read, or moves."""
+    says = (
+        f"Nobody can read the table of {locked.table}, workers neither: {locked.name} has held an exclusive lock on it "
+        f"for up to {span(locked.held)}. No job moves meanwhile, whatever this one waits for."
+    )
+    do = f"end its transaction, or select pg_terminate_backend({locked.pid})"
+    return Cause("locked", says, do, {"pid": locked.pid, "table": locked.table, "held": locked.held})
 
 
 def why_it_is_not_there(situation: Situation, keep: Keep, *, uncommitted: bool) -> Cause:

@@ -8,6 +8,7 @@ from typing import Any
 from rowlock.explain.phrases import because, command, error_of, instant_of, listed
 from rowlock.model.explanation import Cause
 from rowlock.model.record import JobRecord
+from rowlock.model.redact import redact_text
 from rowlock.model.situation import OpenStep, Situation
 from rowlock.model.words import count
 
@@ -55,7 +56,7 @@ def _next_try(situation: Situation, record: JobRecord, step: OpenStep) -> Cause:
     told = because(None if step.error is None else error_of(step.error))
     facts: dict[str, Any] = {"step": step.key, "failures": step.attempts, "next_try": step.until}
     if step.error is not None:
-        facts |= {"error": step.error.type, "message": step.error.message}
+        facts |= {"error": step.error.type, "message": redact_text(step.error.message)}
     do = f"wait, or mend what it fails of; {command('workflows', 'show', record.id)}"
     return Cause("retrying", f"{what} is tried again{when}{failed}{told}.", do, facts)
 

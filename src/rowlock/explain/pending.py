@@ -16,6 +16,7 @@ from rowlock.model.handler import Handler
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
+from rowlock.model.redact import redact_text
 from rowlock.model.situation import Candidate, Situation
 from rowlock.model.stats import Count
 from rowlock.model.words import count
@@ -78,7 +79,7 @@ def _not_due(situation: Situation, record: JobRecord) -> Cause:
         spent = f"attempt {record.failures} of {record.attempts} failed"
         facts |= {"failures": record.failures, "attempts": record.attempts}
         if record.errors:
-            facts |= {"error": record.errors[-1].type, "message": record.errors[-1].message}
+            facts |= {"error": record.errors[-1].type, "message": redact_text(record.errors[-1].message)}
         return Cause("retrying", f"It is retried at {when}, after {spent}{last_error(record)}.", now, facts)
     facts |= {"claims": record.claims, "crashes": record.crashes}
     return Cause("snoozed", f"Its handler snoozed it until {when}; no attempt is spent.", now, facts)

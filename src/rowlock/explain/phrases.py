@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from rowlock.model.record import JobError, JobRecord
+from rowlock.model.redact import redact_text
 from rowlock.model.situation import StepError
 from rowlock.model.words import age, instant
 
@@ -40,7 +41,7 @@ def command(*words: str | UUID) -> str:
 
 def error_of(error: JobError | StepError) -> str:
     """An error in a line: its type, and the first line of its message."""
-    said = error.message.strip().partition("\n")[0]
+    said = redact_text(error.message.strip().partition("\n")[0])
     if len(said) > _LONGEST_ERROR:
         said = f"{said[:_LONGEST_ERROR]}…"
     return f"{error.type}: {said}" if said else error.type

@@ -12,6 +12,7 @@ from rowlock.model.record import State
 
 Code = Literal[
     "missing",
+    "locked",
     "deleted",
     "uncommitted",
     "succeeded",

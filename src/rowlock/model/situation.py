@@ -56,6 +56,15 @@ class Holder:
     until: datetime | None
 
 
+class Locked(NamedTuple):
+    """Who keeps everybody from reading a table, and for how long at most."""
+
+    pid: int
+    name: str
+    table: str
+    held: timedelta
+
+
 class StepError(NamedTuple):
     """What a step has failed of, last."""
 
@@ -99,6 +108,7 @@ class Situation:
     has_failed: bool | None = None  # and is being undone
     signals: Sequence[str] | None = ()  # that were sent to it, and that nobody has taken
     keeps: Sequence[timedelta] | None = ()  # for how long operators let queues keep ended jobs
+    locked: Locked | None = None  # then nothing else is known
     unknown: Mapping[str, str]
 
     @property

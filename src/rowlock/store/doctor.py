@@ -51,6 +51,29 @@ class InTransaction(NamedTuple):
     seconds: float | None
 
 
+class LockHolder(NamedTuple):
+    """A session that holds a lock on a table of ours which keeps others from writing to it, and how long at most."""
+
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    table: str
+    mode: str
+    seconds: float | None
+
+    @property
+    def stops_reads(self) -> bool:
+        """Whether nobody can even read the table."""
+        return self.mode == "AccessExclusiveLock"
+
+    @property
+    def name(self) -> str:
+        """Who it is, for people."""
+        who = ", ".join(word for word in (self.application, self.user, self.state) if word)
+        return f"pid {self.pid} ({who})" if who else f"pid {self.pid}"
+
+
 class Standby(NamedTuple):
     """A server that follows this one, and how commits wait for it; None is not this role's to see."""
 
@@ -148,6 +171,11 @@ def notifications() -> Query[float]:
 def transactions(most: int) -> Query[InTransaction]:
     """Sessions that are in a transaction, the oldest first."""
     return Query("transaction_list", {"most": str(most)}, InTransaction._make)
+
+
+def lock_holders(most: int) -> Query[LockHolder]:
+    """Sessions that keep everybody else from writing to a table of ours."""
+    return Query("lock_holders", {"most": str(most)}, LockHolder._make)
 
 
 def standbys() -> Query[Standby]:

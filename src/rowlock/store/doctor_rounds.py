@@ -16,7 +16,7 @@ from rowlock.store import doctor, jobs, pauses, schema, workers
 from rowlock.store.atomic import undone
 from rowlock.store.query import Conversation, Query
 from rowlock.store.schema import PARTITIONED, Partition
-from rowlock.store.survey import TIMEOUT, ask, survey
+from rowlock.store.survey import TIMEOUT, ask, survey, why_not
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class Facts:
     server: doctor.ServerNow | None = None
     notifications: float | None = None
     transactions: Sequence[doctor.InTransaction] | None = None
+    lock_holders: Sequence[doctor.LockHolder] | None = None
     standbys: Sequence[doctor.Standby] | None = None
     described: Sequence[doctor.Described] | None = None
     rights: Sequence[doctor.Right] | None = None
@@ -93,6 +94,7 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     """Ask everything that can be asked without changing anything; `longest` is for how long jobs are kept at most."""
     [version] = (yield schema.version()) or [(0, 0)]
     facts = Facts(schema_name, version)
+    facts.lock_holders = yield from _learn("lock holders", doctor.lock_holders(_MOST_NAMED), facts.unknown)
     try:
         facts.stats = yield from survey()
     except Exception as error:
@@ -176,7 +178,7 @@ def _try(part: str, conversation: Conversation[T], unknown: dict[str, str]) -> C
         state = getattr(error, "sqlstate", None)
         if state is None or state.startswith(("08", "57P")):
             raise
-        unknown[part] = f"took longer than {TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
+        unknown[part] = why_not(state, error)
         return None
 
 

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
-from rowlock.model.situation import Candidate, Holder, OpenStep, Situation, StepError
+from rowlock.model.situation import Candidate, Holder, Locked, OpenStep, Situation, StepError
 from rowlock.model.stats import Count
-from rowlock.store import gauges, outline, pauses, queues, schema, stats, workflows
+from rowlock.store import doctor, gauges, outline, pauses, queues, schema, stats, workflows
 from rowlock.store.intervals import instant
 from rowlock.store.query import Conversation, Query, Row, first
-from rowlock.store.survey import TIMEOUT, ask
+from rowlock.store.survey import LOCKED, TIMEOUT, ask
 
 # What is counted, and how many names and events are looked at.
 MOST_AHEAD: Final = 10_000
@@ -74,6 +74,12 @@ def step_error(job_id: UUID, key: str) -> Query[StepError]:
 def look(job_id: UUID) -> Conversation[Situation]:
     """Learn what bears on a job; the transaction that this is in writes nothing, and waits for nothing for long."""
     yield gauges.begin(TIMEOUT)
+    holders = yield from ask("locks", doctor.lock_holders(_MOST_STEPS), {})
+    for one in holders or ():
+        if one.stops_reads and one.table in {"jobs", "history"}:
+            [at] = yield schema.now()
+            locked = Locked(one.pid, one.name, one.table, timedelta(seconds=one.seconds or 0.0))
+            return Situation(at=at, job=job_id, record=None, locked=locked, unknown={"the job": LOCKED})
     looks = 0
     while True:
         looks += 1

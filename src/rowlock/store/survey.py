@@ -37,6 +37,7 @@ from rowlock.store.schema import PARTITIONED, Partition
 T = TypeVar("T")
 
 TIMEOUT = timedelta(seconds=2)
+LOCKED = "somebody holds a lock on it"
 _WINDOW = timedelta(minutes=5)
 _HOUR = timedelta(hours=1)
 # Bounds: what is counted of one thing, what of history, and how many rows of durations are added up, each in 2 µs.
@@ -127,8 +128,19 @@ def ask(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[lis
         # Without a connection, or without our tables, there is nothing to look at.
         if state is None or state.startswith(("08", "57P", "3F", "42P01")):
             raise
-        unknown[part] = f"took longer than {TIMEOUT.seconds} s" if state == "57014" else str(error).partition("\n")[0]
+        unknown[part] = why_not(state, error)
         return None
+
+
+def why_not(state: str, error: Exception) -> str:
+    """Why something could not be learned."""
+    match state:
+        case "57014":
+            return f"took longer than {TIMEOUT.seconds} s"
+        case "55P03":
+            return LOCKED
+        case _:
+            return str(error).partition("\n")[0]
 
 
 def _database(found: Findings) -> Conversation[DatabaseStats]:
