@@ -129,8 +129,10 @@ def test_django_places_an_order_in_atomic_and_a_worker_confirms_it(
     ask = f"from django.test import Client; print({post}.status_code)"
 
     said = run(*manage, "shell", "--no-imports", "-c", ask, folder=DJANGO, environment=environment).stdout
-    worker = (*manage, "rowlock", "worker", "--queues", "mail", "--processes", "2")
-    with running(*worker, folder=DJANGO, environment=environment, log=tmp_path / "worker.log"):
+    [worker] = re.findall(r"\$ (python manage.py rowlock worker.*) &", (DJANGO / "README.md").read_text())
+    with running(
+        *worker.split(), "--processes", "2", folder=DJANGO, environment=environment, log=tmp_path / "worker.log"
+    ):
         until(lambda: confirmed(look, "shop_order"), what="the confirmation")
         until(lambda: look.execute("select count(*) from rowlock.workers").fetchone() == (2,), what="two workers")
 

@@ -20,8 +20,10 @@ from psycopg.rows import TupleRow
 
 from rowlock import Job, NotConfigured, Retry, Rowlock, Task
 from rowlock.contrib.django import DjangoRowlock
-from rowlock.contrib.django.apps import migrate, named_app
+from rowlock.contrib.django.apps import migrate
+from rowlock.contrib.django.checks import check_app
 from rowlock.contrib.django.management.commands.rowlock import Command
+from rowlock.contrib.django.named import named_app
 from rowlock.db.alias import AsForRequest, address
 from tests.db.django_site import DEFAULT, SQLITE, visit
 from tests.waiting import until
@@ -258,6 +260,23 @@ def test_a_wrong_setting_is_refused_in_words(site: str, named: str | None, sente
         named_app()
 
 
+def test_the_system_check_finds_a_missing_app_and_two_aliases_of_one_database(
+    site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = {**connections.settings[DEFAULT], "TEST": {"MIRROR": DEFAULT}}
+
+    with override_settings(ROWLOCK_APP=None):
+        missing = check_app()
+    with override_settings(ROWLOCK_APP=f"{__name__}:HERE"):
+        sound = check_app()
+        monkeypatch.setitem(connections.settings, "direct", twin)
+        doubled = check_app()
+
+    assert [(one.id, "ROWLOCK_APP is missing" in one.msg) for one in missing] == [("rowlock.E001", True)]
+    assert sound == []
+    assert [(one.id, "['direct'] are one database" in one.msg) for one in doubled] == [("rowlock.W001", True)]
+
+
 # The command line
 
 
@@ -274,6 +293,25 @@ def test_the_command_line_takes_the_app_from_the_settings(named: None, capsys: p
 
     assert end.value.code == 0
     assert "settings.DATABASES['default']" in capsys.readouterr().out
+
+
+def test_without_an_app_in_the_settings_a_command_says_so(site: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with override_settings(ROWLOCK_APP=None):
+        with pytest.raises(SystemExit) as end:
+            Command().run_from_argv(["manage.py", "rowlock", "stats"])
+        with pytest.raises(CommandError, match=r"settings.ROWLOCK_APP is missing"):
+            call_command(Command(), "stats")
+
+    assert end.value.code == 2
+    assert "settings.ROWLOCK_APP is missing; name your app" in capsys.readouterr().err
+
+
+def test_djangos_help_shows_the_options_that_there_are(named: None, capsys: pytest.CaptureFixture[str]) -> None:
+    Command().print_help("manage.py", "rowlock")
+
+    said = capsys.readouterr().out
+    assert "worker" in said
+    assert "--no-color" not in said
 
 
 def test_other_code_can_call_a_command(named: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
+from tests.waiting import until
 
 FILES = {
     "manage.py": """
@@ -46,9 +47,11 @@ class Note(models.Model):
     "shop/jobs.py": """
 from rowlock.contrib.django import DjangoRowlock
 
-app = DjangoRowlock("jobs", schema="work", imports=["shop.tasks"])
+app = DjangoRowlock("jobs", schema="work")
 """,
     "shop/tasks.py": """
+import atexit
+
 from shop.jobs import app
 from shop.models import Note
 
@@ -57,6 +60,14 @@ from shop.models import Note
 def note(text: str) -> str:
     Note.objects.create(text=text)
     return text
+
+
+@app.task
+async def count() -> int:
+    return await Note.objects.acount()
+
+
+atexit.register(print, "left in order")
 """,
     "shop/tests.py": """
 from datetime import timedelta
@@ -181,4 +192,25 @@ def test_a_process_that_django_did_not_start_knows_the_tasks(environment: dict[s
 
     said = python("-c", program, folder=tmp_path, environment=environment | {"DJANGO_SETTINGS_MODULE": "settings"})
 
-    assert said.split() == ["shop.tasks.note"]
+    assert said.split() == ["shop.tasks.note", "shop.tasks.count", "left", "in", "order"]
+
+
+def test_a_worker_that_ran_async_handlers_leaves_in_order(
+    environment: dict[str, str], names: tuple[str, str], tmp_path: Path
+) -> None:
+    python("manage.py", "migrate", "-v0", "--run-syncdb", folder=tmp_path, environment=environment)
+    python("manage.py", "migrate", "-v0", "--database", "jobs", folder=tmp_path, environment=environment)
+    log = tmp_path / "worker.log"
+
+    command = [sys.executable, "manage.py", "rowlock", "worker"]
+    with (
+        psycopg.connect(names[1], autocommit=True) as look,
+        log.open("w") as said,
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=said, stderr=said) as worker,
+    ):
+        look.execute("select work.enqueue('shop.tasks.count')")
+        until(lambda: look.execute("select state from work.history").fetchall() == [("succeeded",)], what="the job")
+        worker.terminate()
+
+    assert "left in order" in log.read_text()
+    assert "was still running" not in log.read_text()

@@ -970,6 +970,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "J8",
+        "a worker that ran one async handler takes an idle thread for a stuck one, and skips atexit",
+        "tests/contrib/test_django_project.py::test_a_worker_that_ran_async_handlers_leaves_in_order",
+        [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
+    ),
+    Mutant(
         "J3",
         "a test that may not use the database reaches the real one by connections of ours",
         "tests/contrib/test_django_without_database.py::test_the_guard_of_pytest_django_forbids_connections_of_ours",

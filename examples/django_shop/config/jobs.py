@@ -1,5 +1,5 @@
-"""The project's Rowlock; a worker imports the tasks of every Django app named here."""
+"""The project's Rowlock; a worker finds the tasks in the module `tasks` of every Django app."""
 
 from rowlock.contrib.django import DjangoRowlock
 
-app = DjangoRowlock(imports=["shop.tasks"])
+app = DjangoRowlock()

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import TestCase
 
 from config.jobs import app
@@ -16,9 +16,9 @@ class Orders(TestCase):
     def test_an_order_is_confirmed_by_its_job(self) -> None:
         """The job is run by `drain`, in this test's transaction."""
         order = self.client.post("/orders", {"item": "boat"}).json()["order"]
-        assert_enqueued(confirm.bind(order), connection=connection)
+        assert_enqueued(confirm.bind(order))
 
-        drain(app, connection=connection, raising=True)
+        drain(app, raising=True)
 
         assert self.client.get(f"/orders/{order}").json() == {"item": "boat", "confirmed": True}
 
@@ -28,4 +28,4 @@ class Orders(TestCase):
             confirm.enqueue(7)
             raise ZeroDivisionError
 
-        assert_not_enqueued(confirm, connection=connection)
+        assert_not_enqueued(confirm)

@@ -23,14 +23,33 @@ from rowlock.errors import NotConfigured
 def address(alias: str) -> Address:
     """Where Django connects to under this alias now; in tests that is the test database."""
     source = f"settings.DATABASES[{alias!r}]"
-    if alias not in connections.settings:
-        raise NotConfigured(f"there is no {source}; it has {', '.join(sorted(connections.settings))}")
+    if (fault := missing(alias)) is not None:
+        raise NotConfigured(fault)
     theirs = connections[alias]
     if theirs.vendor != "postgresql":
         raise NotConfigured(
             f"{source} is a {theirs.vendor} database; Rowlock runs on PostgreSQL: name the alias of one"
         )
     return Address(source, conninfo=make_conninfo(**_libpq_options(theirs)))
+
+
+def missing(alias: str) -> str | None:
+    """What to say of an alias that the settings do not have."""
+    if alias in connections.settings:
+        return None
+    return f"there is no settings.DATABASES[{alias!r}]; it has {', '.join(sorted(connections.settings))}"
+
+
+def others_of_the_same(alias: str) -> list[str]:
+    """The other aliases that lead to the same database, in tests at least."""
+    ours = connections.settings[alias]
+
+    def is_same(other: str) -> bool:
+        theirs = connections.settings[other]
+        mirrors = theirs["TEST"].get("MIRROR") == alias or ours["TEST"].get("MIRROR") == other
+        return mirrors or all(ours[part] == theirs[part] for part in ("ENGINE", "HOST", "PORT", "NAME"))
+
+    return [other for other in connections.settings if other != alias and is_same(other)]
 
 
 def connection(alias: str) -> object:

@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 import django
 from django.apps import apps as installed
+from django.utils.module_loading import autodiscover_modules
 
 from rowlock.app import Rowlock
 from rowlock.db import alias as databases
@@ -20,8 +21,9 @@ from rowlock.worker.around import Async, Plain
 
 
 class DjangoRowlock(Rowlock):
-    """An app on one of Django's databases: `app = DjangoRowlock(imports=["shop.tasks"])`.
+    """An app on one of Django's databases: `app = DjangoRowlock()`.
 
+    Its tasks are in the module `tasks` of each of the INSTALLED_APPS that has one, unless `imports` names the modules.
     `alias` is the database's name in settings.DATABASES. Jobs are enqueued on Django's own connection, and so belong to
     the `atomic` block around them; inside of one, `app.jobs`, `app.get` and `job.record()` look and act there, too.
     Around each attempt old connections are closed, as around a request. `pooler`, `listen_url` and `deadline` are those
@@ -33,14 +35,15 @@ class DjangoRowlock(Rowlock):
         alias: str = "default",
         *,
         schema: str | None = None,
-        imports: Sequence[str] = (),
+        imports: Sequence[str] | None = None,
         keep: Keep | None = None,
         lifespan: Callable[[Rowlock], Plain | Async] = nullcontext,
         pooler: bool | None = None,
         listen_url: str | None = None,
         deadline: timedelta | None = None,
     ) -> None:
-        super().__init__(imports=imports, keep=keep, lifespan=lifespan)
+        super().__init__(imports=imports or (), keep=keep, lifespan=lifespan)
+        self._discovers = imports is None
         self.alias = alias
         self.hold(
             Database(
@@ -57,9 +60,11 @@ class DjangoRowlock(Rowlock):
         _made.add(self)
 
     def load(self) -> dict[str, Handler]:
-        """Import what `imports` names; Django is set up first, for `rowlock worker` knows nothing of it."""
+        """Import the tasks; Django is set up first, for `rowlock worker` knows nothing of it."""
         if not installed.ready:
             django.setup()
+        if self._discovers:
+            autodiscover_modules("tasks")
         return super().load()
 
 

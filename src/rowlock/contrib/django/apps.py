@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TextIO
 
 from django.apps import AppConfig
-from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
+from django.core import checks
 from django.db.models.signals import post_migrate
 
-from rowlock.cli.load import AppNotFound, load_app
-from rowlock.contrib.django.app import DjangoRowlock
+from rowlock.contrib.django.checks import check_app
+from rowlock.contrib.django.named import named_app
 from rowlock.db.alias import is_postgresql
 
 
@@ -22,8 +21,9 @@ class RowlockConfig(AppConfig):  # type: ignore[misc]  # Django has no types
     verbose_name = "Rowlock"
 
     def ready(self) -> None:
-        """Ask to be told of `migrate`."""
+        """Ask to be told of `migrate`, and to be checked."""
         post_migrate.connect(migrate, sender=self)
+        checks.register(check_app)
 
 
 def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: object) -> None:
@@ -36,20 +36,3 @@ def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: ob
     for name in app.migrate():
         if verbosity and stdout is not None:
             stdout.write(f"  Applied {name} to the schema {app.database.schema}")
-
-
-def named_app() -> DjangoRowlock:
-    """The app that settings.ROWLOCK_APP names."""
-    target = getattr(settings, "ROWLOCK_APP", None)
-    if not target:
-        raise ImproperlyConfigured('settings.ROWLOCK_APP is missing; name your app: ROWLOCK_APP = "shop.jobs:app"')
-    try:
-        app = load_app(target)
-    except AppNotFound as error:
-        raise ImproperlyConfigured(f"settings.ROWLOCK_APP is {target!r}: {error}") from error
-    if not isinstance(app, DjangoRowlock):
-        raise ImproperlyConfigured(
-            f"settings.ROWLOCK_APP is {target!r}, a plain Rowlock, which knows nothing of settings.DATABASES; "
-            "make it a rowlock.contrib.django.DjangoRowlock"
-        )
-    return app

@@ -6,12 +6,18 @@ import os
 import sys
 from argparse import REMAINDER
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from rowlock.cli import main
+from rowlock.contrib.django.named import MISSING
+
+# What names an app or a database, or asks for neither.
+_PLACES = {"--app", "--url", "--embedded"}
+_HELP = {"--help", "--version", "completion", "demo"}
 
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
@@ -26,7 +32,11 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
         djangos.add_argument("--settings")
         djangos.add_argument("--pythonpath")
         _, ours = djangos.parse_known_args(typed)
-        _name_app()
+        try:
+            _name_app(ours)
+        except CommandError as error:
+            self.stderr.write(f"{error}")
+            sys.exit(2)
         main(ours, command=[sys.executable, *_started_by(program), "rowlock", *typed])
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,18 +45,25 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
 
     def handle(self, *args: str, **_options: object) -> None:
         """Called by other code: `call_command("rowlock", "migrate")`."""
-        _name_app()
+        _name_app(args)
         try:
             main(args)
         except SystemExit as end:
             if end.code:
                 raise CommandError(f"rowlock {' '.join(args)} ended with exit code {end.code}") from end
 
+    def print_help(self, prog_name: str, subcommand: str) -> None:  # noqa: ARG002  Django's signature
+        """`manage.py help rowlock`: our own, without the options of Django's that none of our commands takes."""
+        with suppress(SystemExit):
+            main(["--help"])
 
-def _name_app() -> None:
+
+def _name_app(typed: Sequence[str]) -> None:
     """The settings say what --app is, unless it is typed; the children of `worker --processes` learn it too."""
     if named := getattr(settings, "ROWLOCK_APP", None):
         os.environ["ROWLOCK_APP"] = named
+    elif typed and not _HELP.intersection(typed) and not any(word.partition("=")[0] in _PLACES for word in typed):
+        raise CommandError(MISSING)
 
 
 def _started_by(program: str) -> list[str]:
