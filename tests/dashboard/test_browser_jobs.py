@@ -127,7 +127,7 @@ def test_ticked_jobs_are_cancelled_and_run_again(admin: Tab, books: Db) -> None:
     page.get_by_label("Tick every job on this page").check()
     dialog = bulk(page, "Retry")
     expect(dialog.get_by_role("heading")).to_have_text("Retry: 2 jobs")
-    dialog.get_by_role("link", name="Leave it").click()
+    dialog.get_by_role("link", name="Back").click()
     expect(dialog).to_be_hidden()
     bulk(page, "Retry").get_by_role("button", name="Retry 2").click()
     assert admin.toast() == "2 jobs will run again; 1 was passed over."

@@ -111,9 +111,9 @@ def test_a_life_is_waits_and_attempts_one_after_the_other() -> None:
     assert told(job) == [
         ("waiting", None, 2),
         ("failed", 1, 1),
-        ("waiting", None, 5),
+        ("between", None, 5),
         ("crashed", 2, 12),
-        ("waiting", None, 10),
+        ("between", None, 10),
         ("succeeded", 3, 1),
     ]
 

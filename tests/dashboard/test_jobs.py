@@ -229,6 +229,23 @@ def test_what_is_typed_is_read_once_however_many_quotes_are_in_it() -> None:
     assert time.process_time() - began < 5  # one second for 5,000 of them, when it was quadratic
 
 
+def test_jobs_are_found_by_when_they_ended_and_show_it_and_the_attempts_they_took(client: Browser, db: Db) -> None:
+    now = datetime.now(UTC)
+    old = {"created_at": now - timedelta(hours=3)}
+    late = put(db, "failed", ended_at=now, **old)
+    put(db, "failed", ended_at=now - timedelta(hours=2), **old)
+    done = put(db, "succeeded", failures=0, claims=1)
+
+    found = listed(client, "?state=failed&ended_after=1h")
+    typed = client.get("/jobs?q=state:failed+ended:1h")
+    page = client.get(f"/jobs?ids={done}").text
+
+    assert ids(found) == [late]
+    assert typed.headers["location"] == "/jobs?state=failed&ended_after=1h"
+    assert '<th scope="col">Ended</th>' in client.get("/jobs?state=failed").text
+    assert '>1<span class="quiet">/10</span>' in page
+
+
 def test_a_preview_says_what_a_verb_would_do_and_does_nothing(client: Browser, db: Db) -> None:
     for task in ("pay", "pay", "send"):
         put(db, "failed", task=task)

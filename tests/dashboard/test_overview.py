@@ -39,7 +39,7 @@ def told(client: Browser, **asked: str) -> dict[str, Any]:
 
 
 def needs(client: Browser) -> dict[str, tuple[str, str, dict[str, str]]]:
-    """What needs a person, by name: what, and where it leads. The tests' server does without fsync, which is red."""
+    """Needs attention, by name: what, and where it leads. The tests' server does without fsync, which is red."""
     found = {one["name"]: (one["what"], one["path"], one["asked"]) for one in told(client)["notices"]}
     assert found.pop("fsync")[1] == "/database"
     return found
@@ -60,7 +60,7 @@ def count_minute(
     )
 
 
-# What needs a person
+# Needs attention
 
 
 def test_an_empty_overview_says_how_to_begin(client: Browser) -> None:
@@ -77,7 +77,7 @@ def test_nothing_needs_a_person_when_all_is_well(client: Browser, app: Rowlock, 
     page = client.get("/")
 
     assert told(client)["notices"] == []
-    assert "Nothing needs a person" in page.text
+    assert "Nothing needs attention" in page.text
 
 
 def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browser, app: Rowlock, db: Db) -> None:

@@ -120,7 +120,7 @@ def test_a_filter_that_makes_no_sense_is_answered_by_a_sentence(client: Browser,
     answer = client.get(f"/workflows?{address}")
 
     assert answer.status_code == 400
-    assert "That did not work" in answer.text
+    assert "Not possible" in answer.text
 
 
 def test_pages_follow_each_other_without_a_gap(client: Browser, db: Db) -> None:

@@ -1,4 +1,4 @@
-"""What needs a person: what has failed, what is stopped, and what the doctor would not leave alone."""
+"""What needs attention: what has failed, what is stopped, and what the doctor would not leave alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing that needs a person: how urgent it is, what, how many, why, and the page with the filter that shows it.
+    """One thing that needs attention: how urgent, what, how many, why, and the page with the filter that shows it.
 
     `until` is when it passes by itself, if it does. `count` stands in `what` too.
     """
@@ -97,7 +97,7 @@ def _failed(stats: Stats, failed_lately: Mapping[str, int], lately: str) -> Iter
 def _poison(stats: Stats) -> Iterator[Notice]:
     poisoned = stats.fleet.poisoned
     if poisoned is not None and poisoned.day.value:
-        says = "each has had its worker die three times; nobody tries them again by themselves"
+        says = "each was running when its worker died, three times; they are not retried by themselves"
         asked = {"state": "failed", "reason": "poison"}
         what = f"{_counted(poisoned.day, 'poison job')} in the last day"
         yield Notice("poison", "red", what, says, "/jobs", asked, poisoned.day)

@@ -143,9 +143,11 @@ def pieces(step: TimelineStep, scale: Scale, end: datetime) -> tuple[Piece, ...]
 
 
 def _look(step: TimelineStep) -> Look:
+    if step.kind in ("now", "patched", "start", "failure"):
+        return "mark"  # the last of them is that of a cancelled workflow, too: how it ended is said before its name
     if step.state == "failed":
         return "over" if step.kind == "signal" else "failed"
-    if step.kind in ("any", "now", "patched", "start", "failure"):
+    if step.kind == "any":
         return "mark"
     by_kind: dict[str, Look] = {"sleep": "sleep", "signal": "wait", "child": "child", "undo": "undo"}
     return by_kind.get(step.kind, "tried" if step.state == "retrying" else "done")

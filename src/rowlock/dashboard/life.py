@@ -14,7 +14,7 @@ from uuid import UUID
 
 from rowlock.model.record import JobRecord
 
-Kind = Literal["delayed", "waiting", "succeeded", "failed", "crashed", "cancelled", "running", "returned"]
+Kind = Literal["delayed", "waiting", "between", "succeeded", "failed", "crashed", "cancelled", "running", "returned"]
 
 WIDTH: Final = 1000.0
 _LEAST: Final = 26.0
@@ -62,7 +62,9 @@ def pieces(job: JobRecord, now: datetime) -> tuple[Piece, ...]:
     # Its run_at is that of the latest attempt, or of the next: when an earlier one was due, nobody knows any more.
     due = job.run_at if job.claims <= 1 and (job.ended or job.state == "running") else None
     for attempt in _attempts(job):
-        told += _wait(here, attempt.started_at, due if not told else None, now)
+        # After an attempt come its backoff and, if somebody has retried it, its time in history: which of them, and
+        # when it was its turn, nobody has written down.
+        told += [Piece("between", here, attempt.started_at)] if told else _wait(here, attempt.started_at, due, now)
         told.append(attempt)
         here = attempt.ended_at or now
     if job.ended_at is not None:

@@ -49,6 +49,7 @@ def templates(*packages: str) -> Environment:
     environment.filters |= {
         "span": words.span,
         "instant": words.instant,
+        "code": code,
         "size": words.size,
         "json": pretty,
         "short": short,
@@ -82,6 +83,15 @@ def pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
+def code(text: str) -> Markup:
+    """A sentence of ours in which `commands` stand between backquotes."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else Markup("{}").format(part)
+        for number, part in enumerate(parts)
+    )
+
+
 def short(job_id: object) -> str:
     """The end of an id: what tells ids of the same moment apart."""
     return f"…{str(job_id)[-8:]}"
@@ -105,7 +115,7 @@ def number(value: float) -> str:
 
 
 def at(moment: datetime | None, now: datetime) -> Markup:
-    """An instant, as far from now as it is; its exact time, in UTC and where the reader is, shows on a touch."""
+    """An instant, as far from now as it is; our script adds its exact time where the reader is, and in UTC."""
     if moment is None:
         return Markup("")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(

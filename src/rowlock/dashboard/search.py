@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from rowlock.dashboard.wanted import NAMES
+from rowlock.dashboard.wanted import MOMENTS, NAMES
 from rowlock.model.filter import STATES
 
 MOST_TYPED: Final = 4_000
 """Characters of a search."""
-_ALSO: Final = {"arg": "arg", "args": "arg", "argument": "arg", "id": "ids", "ids": "ids", "since": "since"}
-_PREFIXES: Final = {name: name for name in (*NAMES, "state")} | _ALSO | {"until": "until"}
+_ALSO: Final = {"arg": "arg", "args": "arg", "argument": "arg", "id": "ids", "ids": "ids", "ended": "ended_after"}
+_PREFIXES: Final = {name: name for name in (*NAMES, "state")} | _ALSO | {name: name for name in MOMENTS}
 _SEVERAL: Final = ("state", "arg", "ids")
 
 

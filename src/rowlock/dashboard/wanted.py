@@ -21,6 +21,13 @@ _MOST_IDS: Final = 1_000
 _MOST_ARGS: Final = 20
 NAMES: Final = ("queue", "task", "tag", "key", "error", "reason")
 """What a filter compares as it is written."""
+MOMENTS: Final = {
+    "since": "created since",
+    "until": "created before",
+    "ended_after": "ended since",
+    "ended_before": "ended before",
+}
+"""Moments between which a job was created, and has ended."""
 
 
 def read_past(typed: str) -> datetime | timedelta:
@@ -79,6 +86,8 @@ class Wanted(Asked):
     arg: Annotated[tuple[Argument, ...], Field(max_length=_MOST_ARGS)] = ()  # each NAME=JSON, or a JSON object
     since: Past | None = None
     until: Past | None = None
+    ended_after: Past | None = None
+    ended_before: Past | None = None
     ids: Annotated[tuple[UUID, ...], Field(max_length=_MOST_IDS)] = ()
 
     def said(self) -> dict[str, Any]:
@@ -102,15 +111,17 @@ class Wanted(Asked):
             args=arguments or None,
             since=_instant(self.since, now),
             until=_instant(self.until, now),
+            ended_after=_instant(self.ended_after, now),
+            ended_before=_instant(self.ended_before, now),
             ids=self.ids or None,
         )
 
     def terms(self) -> Iterator[Term]:
         """What is asked for beside the state, one by one."""
         said = self.said()
-        for name in (*NAMES, "since", "until"):
+        for name in (*NAMES, *MOMENTS):
             if name in said:
-                yield Term(name, said[name], _without(said, name))
+                yield Term(MOMENTS.get(name, name), said[name], _without(said, name))
         for typed in self.arg:
             rest = tuple(other for other in self.arg if other != typed)
             yield Term("argument", typed, said | {"arg": rest})

@@ -1,4 +1,4 @@
-"""The page /: what needs a person, how much is done, and how fast."""
+"""The page /: what needs attention, how much is done, and how fast."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class OverviewShown:
-    """What needs a person, the moment, the span as a series, and queues and tasks, the busiest first."""
+    """What needs attention, the moment, the span as a series, and queues and tasks, the busiest first."""
 
     at: datetime
     window: timedelta  # what rates are over
@@ -282,6 +282,6 @@ PAGE = Page(
     OverviewAsked,
     OverviewShown,
     look,
-    says="What needs a person, how much is done and how fast: now, and over an hour, six hours or a day.",
+    says="What needs attention, how much is done and how fast: now, and over an hour, six hours or a day.",
     every=timedelta(seconds=5),
 )

@@ -26,20 +26,43 @@ async function send(form, button, said) {
   return { ok: answer.ok, told };
 }
 
+// Beside a dialog nobody can see or hear a toast: what is wrong with a form stands in it, at the field that it names.
+function complain(form, text) {
+  form.querySelector(".complaint")?.remove();
+  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  if (!text) return;
+  if (!form.closest("dialog")) { toast(text, { bad: true }); return; }
+  const name = text.match(/^([\w.]+): /)?.[1];
+  const field = [...form.elements].find((one) => one.name && one.name === name)
+    ?? (/^the arguments |^\$|JSON/.test(text) ? form.elements.args : null);
+  const box = document.createElement("p");
+  box.className = "complaint";
+  box.setAttribute("role", "alert");
+  box.id = `${form.closest("dialog").id}-complaint`;
+  box.textContent = text;
+  if (field) {
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", box.id);
+    field.closest(".field")?.append(box);
+    field.focus();
+  } else form.querySelector(".buttons").before(box);
+}
+
 async function act(form, button) {
+  complain(form, null);
   const buttons = form.querySelectorAll("button");
   const said = new URLSearchParams(new FormData(form, button)); // before: a button that is disabled says nothing
   buttons.forEach((one) => { one.disabled = true; });
   try {
     const { ok, told } = await send(form, button, said);
-    if (!ok) { toast(told.error, { bad: true }); return; }
+    if (!ok) { complain(form, told.error); return; }
     form.closest("dialog")?.close();
     if (told.to && form.hasAttribute("data-follow")) { location.assign(told.to); return; }
     toast(told.says, { to: told.to });
     document.dispatchEvent(new CustomEvent("rowlock:did", { detail: told }));
     await refresh();
   } catch (error) {
-    toast(`the dashboard cannot be reached: ${error.message}`, { bad: true });
+    complain(form, `the dashboard cannot be reached: ${error.message}`);
   } finally {
     buttons.forEach((one) => { one.disabled = false; });
   }

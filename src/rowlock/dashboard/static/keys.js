@@ -14,6 +14,7 @@ function walk(step) {
 }
 
 export function startKeys() {
+  document.querySelector(".nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) { event.target.blur(); return; }

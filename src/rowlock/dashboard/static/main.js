@@ -5,7 +5,9 @@ import { startLive } from "./live.js";
 import { startCharts } from "./charts.js";
 import { startSelection } from "./selection.js";
 import { startLogin } from "./login.js";
+import { startTimes } from "./times.js";
 
+startTimes();
 startForms();
 startKeys();
 startSelection();
