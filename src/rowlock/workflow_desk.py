@@ -158,8 +158,8 @@ class Workflows:
 
         The step is run anew, and all that the code calls after it. `args` are other arguments, by name; those that are
         not named stay as they were. `version` is that of other code. The workflow itself is left as it is, with its key
-        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. An event is written for
-        both.
+        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. Of one that was undone
+        nothing stands any more: its fork begins anew. An event is written for both.
         """
         refuse_in_loop("app.workflows.fork", "await app.workflows.afork(…)")
         fork_id = new_id()
@@ -181,8 +181,8 @@ class Workflows:
 
         The step is run anew, and all that the code calls after it. `args` are other arguments, by name; those that are
         not named stay as they were. `version` is that of other code. The workflow itself is left as it is, with its key
-        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. An event is written for
-        both.
+        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. Of one that was undone
+        nothing stands any more: its fork begins anew. An event is written for both.
         """
         fork_id = new_id()
         forking = self._forking(job_id, fork_id, from_step=from_step, args=args, version=version, by=by, why=why)

@@ -23,6 +23,30 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "flow-crashes-since-the-park",
+        "a workflow that gets on fails as poison, for crashes are counted since it last parked",
+        "tests/workflow/test_progress_counts.py::test_a_step_that_is_recorded_takes_the_crashes_before_it_off",
+        [Change("store/sql/step_record.sql", "crashes > 0 and kind", "crashes < 0 and kind")],
+    ),
+    Mutant(
+        "flow-one-wait-twice",
+        "two waits that share one write it down twice in one statement, which PostgreSQL refuses",
+        "tests/workflow/test_progress_counts.py::test_waits_that_share_one_are_remembered_once_and_see_the_same_end",
+        [
+            Change(
+                "workflow/play.py",
+                "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
+                "[*self._lazy, *records], []",
+            ),
+        ],
+    ),
+    Mutant(
+        "flow-fork-remembers-the-undone",
+        "a fork of a workflow that was undone takes what was undone for done",
+        "tests/workflow/test_progress_counts.py::test_a_fork_of_what_was_undone_begins_anew",
+        [Change("store/sql/workflow_fork.sql", "other.kind = 'undo' and", "other.kind = 'failure' and false and")],
+    ),
+    Mutant(
         "flow-cancel-stops-undo",
         "a cancel that is being carried out stops its own undo, again and again",
         "tests/workflow/test_undo_to_its_end.py::test_a_cancel_does_not_stop_an_undo",

@@ -115,7 +115,7 @@ class Caller:
         except BaseException as error:  # a fault of ours: it waits for code without it; failed, it would not be undone
             log.exception("%s %s: its attempt could not be brought to an end", attempt.row.task, attempt.row.id)
             return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
-        if told is not None:
+        if told is not None and attempt.lost is None:  # else nobody settles it, and takes it away
             self._memory.told[attempt.row.token] = told
         return outcome
 

@@ -144,7 +144,8 @@ class Play:
 
     async def write(self, records: Sequence[Record]) -> None:
         """Remember these, and what has been put off."""
-        written, self._lazy = [*self._lazy, *records], []
+        # Two waits may share one, as in ctx.any(s, s): the statement takes each key once.
+        written, self._lazy = list({record.key: record for record in (*self._lazy, *records)}.values()), []
         if not written:
             return
         self._count(sum([not self.past.knows(record.key) for record in written]))

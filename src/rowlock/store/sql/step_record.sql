@@ -2,7 +2,8 @@
 -- Each is looked up by the id and the token of one attempt together, and locked: without a lock, or with the weaker one of a
 -- foreign key, a zombie's step was committed after its job had been run again and settled. A lock that others could share would
 -- let this statement wait for them, as for a step in a transaction whose connection is lost; a row that someone else has locked
--- is skipped, so that it holds up nobody else's steps. A step that is done is never written again, so sending this twice is safe.
+-- is skipped, so that it holds up nobody else's steps.
+-- What gets on is not what its workers die of: with each step their deaths are counted anew. A step that is done is never written again, so sending this twice is safe.
 -- The arrays are read in a CTE of their own, as in job_settle.
 with sent as materialized (
     select
@@ -12,7 +13,7 @@ with sent as materialized (
         :untils::timestamptz[] as untils, :forms::text[] as forms, :ago::interval[] as ago, :signals::uuid[] as signals, :told::text[] as told
 ),
 mine as materialized (
-    select job.id, step.*
+    select job.id, job.crashes, step.*
     from sent
     cross join unnest(
         sent.ids, sent.tokens, sent.keys, sent.positions, sent.kinds, sent.states, sent.inputs, sent.values, sent.errors,
@@ -21,7 +22,7 @@ mine as materialized (
         job, token, key, position, kind, state, input, value, error, attempts, delay, until, form, ago, signal, told
     )
     cross join lateral (
-        select job.id
+        select job.id, job.crashes
         from rowlock.jobs as job
         where job.id = step.job and job.token = step.token
         for no key update skip locked
@@ -46,7 +47,10 @@ taken as (
 ),
 told as (
     update rowlock.jobs
-    set workflow_state = (select told from sent)[array_position((select tokens from sent), token)]::json
-    where id = any(array(select id from mine where told is not null))
+    set workflow_state = coalesce(
+            (select told from sent)[array_position((select tokens from sent), token)]::json, workflow_state
+        ),
+        crashes = case when id = any(array(select id from mine where kind <> 'failure')) then 0 else crashes end
+    where id = any(array(select id from mine where told is not null or (crashes > 0 and kind <> 'failure')))
 )
 select token, rowlock.now() from mine;
