@@ -279,18 +279,21 @@ def test_a_fork_leaves_the_workflow_itself_as_it_is(app: Rowlock, db: Db) -> Non
     assert app.workflows.show(job) == before
 
 
-def test_a_fork_leaves_out_what_is_undecided_or_undone(app: Rowlock, db: Db) -> None:
+def test_a_fork_leaves_out_what_is_undecided_and_all_that_was_undone(app: Rowlock, db: Db) -> None:
     job = put_workflow(db)
     put_step(db, job, "1/try", at=1, took=None, state="retrying", attempts=1)
     put_step(db, job, "2/wait", at=1, took=None, kind="signal")
     put_step(db, job, "3/caught", at=1, state="failed", error={"type": "Caught"})
     put_step(db, job, "charge", at=9)
     put_failure(db, job, "charge", at=10)
-    put_step(db, job, "undo/charge", at=11, kind="undo")
+    put_step(db, job, "undo/charge", at=11, kind="undo", state="failed")
 
     fork = app.workflows.fork(job, from_step="charge")
+    put_step(db, job, "undo/other", at=11, kind="undo")
+    anew = app.workflows.fork(job, from_step="charge")
 
     assert keys_of(db, fork.id) == ["3/caught"]
+    assert keys_of(db, anew.id) == []
 
 
 def test_a_fork_may_have_other_arguments_and_another_version(app: Rowlock, db: Db) -> None:

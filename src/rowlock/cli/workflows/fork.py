@@ -45,7 +45,8 @@ def fork(
     """Go on from a step of a workflow in a new job, and print its id.
 
     The new job remembers what was done before that step, by whichever code and with whichever arguments. The workflow
-    itself is left as it is. If it was undone, the new job begins anew, for nothing it did stands any more. Arguments that are not given stay as they were; with --app they must fit its code.
+    itself is left as it is. If it was undone, the new job begins anew, for nothing it did stands any more. Arguments
+    that are not given stay as they were; with --app they must fit its code.
     """
     arguments = arguments_of(whole, named)
     with opened(choice) as app:
