@@ -14,6 +14,7 @@ import pytest
 from rowlock import Cancel, JobCancelled, Retry, Rowlock, current_job
 from rowlock.testing import drain
 from rowlock.worker.lease import Lease
+from rowlock.worker.run import Runner
 from rowlock.workflow.context import Context
 from tests.rows import Db
 from tests.waiting import auntil, until
@@ -31,16 +32,23 @@ def in_history(db: Db) -> Callable[[], Any]:
 @pytest.mark.parametrize("grace", [timedelta(0), timedelta(seconds=20)], ids=["at once", "in its grace"])
 @pytest.mark.parametrize("how", ["failed", "cancelled"])
 def test_what_a_stopped_worker_has_not_undone_the_next_one_undoes(
-    app: Rowlock, db: Db, how: str, grace: timedelta
+    app: Rowlock, db: Db, how: str, grace: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log: list[str] = []
-    stop: list[Callable[[], None]] = []
+    drained: list[bool] = []
+    drain_runner = Runner.drain
+
+    def drain(runner: Runner) -> None:
+        drain_runner(runner)
+        drained.append(True)
+
+    monkeypatch.setattr(Runner, "drain", drain)
+    began: list[bool] = []
 
     async def release(what: str) -> None:
-        if stop:
-            stop.pop()()
-            for _ in range(100):  # the worker hears of it
-                await asyncio.sleep(0)
+        if not began:
+            began.append(True)
+            await auntil(lambda: drained, what="the worker gives back what has not begun")
             if not grace:
                 await asyncio.Event().wait()
         log.append(what)
@@ -57,13 +65,11 @@ def test_what_a_stopped_worker_has_not_undone_the_next_one_undoes(
     async def story() -> None:
         async with app:
             job = await w.aenqueue()
-            worker = app.worker(grace=grace)
-            async with worker:
-                stop.append(worker.stop)
+            async with app.worker(grace=grace):
                 if how == "cancelled":
                     await auntil(lambda: one(db, "select count(*) from rowlock.jobs where waits_for = 'signal'"))
                     await job.acancel()
-                await auntil(lambda: not stop)
+                await auntil(lambda: began)
         assert (await job.arecord()).state == "ready"
 
     asyncio.run(story())
