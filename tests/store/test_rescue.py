@@ -279,6 +279,7 @@ def test_a_workflow_that_gets_on_is_not_what_workers_die_of(dead: Engine, other:
 def test_nobody_rescues_whose_own_lease_is_over_by_the_same_clock(dead: Engine, other: Engine, db: Db) -> None:
     dead.enqueue()
     [row] = dead.claim()
+    db.execute("update rowlock.workers set lease = rowlock.now() + interval '30 seconds'")
     travel(db, timedelta(minutes=2))
     orphan = [Orphan(row.id, row.token)]
 

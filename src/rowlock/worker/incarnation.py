@@ -64,6 +64,7 @@ _PARDON_WITHIN = timedelta(days=1)
 _AT_ONCE = 0.5
 # The fence is looked at so often: a machine that was asleep has slept through every timer.
 _LOOK_AT_LEASE = 1.0
+Faults = tuple[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +89,11 @@ class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
     def __init__(
-        self,
-        setup: Setup,
-        server: Server,
-        *,
-        predecessors: Sequence[str] = (),
-        restarts: int = 0,
-        fault: str | None = None,
+        self, setup: Setup, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
     ) -> None:
         """`predecessors` are the ids of incarnations that let go of their jobs without handing them back.
 
-        So many `restarts` in a row came from faults of ours, the last of which is `fault`.
+        `faults` are how many in a row have ended by a fault of ours before this one, and the last of those.
         """
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
@@ -107,7 +102,7 @@ class Incarnation:
         self.has_let_go = False
         self.left_jobs = False  # it could not hand them back
         self.fault: str | None = None  # what one of its loops has failed of
-        self._told_of = (restarts, fault)
+        self._faults = faults
         self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
         self._setup = setup
         self._predecessors = list(predecessors)
@@ -119,19 +114,9 @@ class Incarnation:
         self._steady = Steady(server, setup.schema, name="rowlock renew", deadline=patient)
         self._settle_link = Link(server, setup.schema, name="rowlock settle", deadline=patient)
         self._claim_link = Link(server, setup.schema, name="rowlock claim", deadline=patient)
-        self._settler = Settler(
-            link=self._settle_link,
-            keep=self._retention.after,
-            keep_cancelled=setup.keep.cancelled,
-            settled=lambda rows: self._runner.settled(rows),  # noqa: PLW0108  it is made below
-            breakers=Breakers(setup.handlers),
-            make_partitions=partial(self._retention.make_partitions, server, setup.schema),
-            actor=self.name,
-            is_ours=lambda: self._lease.left > 0,
-        )
-        self._lent = HandlerConnections(
-            server, setup.schema, within=setup.within, deadline=setup.deadline.total_seconds()
-        )
+        self._settler = self._make_settler(server)
+        late = setup.deadline.total_seconds()
+        self._lent = HandlerConnections(server, setup.schema, within=setup.within, deadline=late)
         self._marker = Marker(due=self._settler.wake)
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
@@ -154,6 +139,18 @@ class Incarnation:
     def unsettled(self) -> list[str]:
         """The ids of incarnations whose jobs the next one must hand back."""
         return [*self._predecessors, *([self.id] if self.has_let_go else [])]
+
+    def _make_settler(self, server: Server) -> Settler:
+        return Settler(
+            link=self._settle_link,
+            keep=self._retention.after,
+            keep_cancelled=self._setup.keep.cancelled,
+            settled=lambda rows: self._runner.settled(rows),  # noqa: PLW0108  it is made later
+            breakers=Breakers(self._setup.handlers),
+            make_partitions=partial(self._retention.make_partitions, server, self._setup.schema),
+            actor=self.name,
+            is_ours=lambda: self._lease.left > 0,
+        )
 
     def _make_runner(self) -> Runner:
         setup = self._setup
@@ -285,9 +282,8 @@ class Incarnation:
         await self._settle_link.run(jobs.hand_back(worker=self.id, known=[orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
-            await self._settle_link.run(
-                jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._setup.keep, actor=self.name)
-            )
+            rescue = jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._setup.keep, actor=self.name)
+            await self._settle_link.run(rescue)
 
     def _write_last_counts(self, ends: float) -> None:
         self._steady.until = ends
@@ -326,8 +322,8 @@ class Incarnation:
                 schedules=setup.boot.names,
                 version=version("rowlock"),
                 lease=setup.timing.lease,
-                restarts=self._told_of[0],
-                fault=self._told_of[1],
+                restarts=self._faults[0],
+                fault=self._faults[1],
             )
         )
         self._lease.renewed(sent, now)

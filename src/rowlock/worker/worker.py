@@ -91,7 +91,7 @@ class Worker:
             unsettled: Sequence[str] = ()
             restarts, fault = 0, None
             while not self._stopping.is_set():
-                incarnation = Incarnation(self._setup, server, predecessors=unsettled, restarts=restarts, fault=fault)
+                incarnation = Incarnation(self._setup, server, predecessors=unsettled, faults=(restarts, fault))
                 began = time.monotonic()
                 await self._live(incarnation)
                 unsettled = incarnation.unsettled
