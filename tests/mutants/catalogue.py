@@ -47,6 +47,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/workflow_fork.sql", "other.kind = 'undo' and", "other.kind = 'failure' and false and")],
     ),
     Mutant(
+        "flow-refused-by-the-gone",
+        "what an old worker has refused no running worker takes up when that has gone",
+        "tests/workflow/test_versions.py::test_what_an_old_worker_refused_a_running_one_takes_up_once_when_that_has_gone",
+        [
+            Change(
+                "store/sql/job_take_up.sql",
+                ") or job.worker <> all(array(select id from rowlock.workers)))",
+                "))",
+            ),
+        ],
+    ),
+    Mutant(
         "flow-cancel-stops-undo",
         "a cancel that is being carried out stops its own undo, again and again",
         "tests/workflow/test_undo_to_its_end.py::test_a_cancel_does_not_stop_an_undo",

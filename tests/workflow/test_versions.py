@@ -10,8 +10,9 @@ from uuid import uuid4
 import pytest
 
 from rowlock import Context, InvalidArguments, Rowlock, Workflow
+from rowlock.model.outcome import Blocked
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import jobs, workers
 from rowlock.testing import fire, travel
 from rowlock.worker.call import unknown
 from tests.engine import Engine
@@ -148,6 +149,23 @@ def test_taking_up_looks_at_the_jobs_of_its_tasks_alone(url: str, db: Db) -> Non
     assert plan.whole_scans() == []
     assert plan.rows_touched() < 100
     engine.close()
+
+
+def test_what_an_old_worker_refused_a_running_one_takes_up_once_when_that_has_gone(url: str, db: Db) -> None:
+    """In a rolling deploy the new workers start before the old ones stop."""
+    new, old = Engine(url), Engine(url)
+    take_up = jobs.take_up(queues=["default"], tasks=["t"], limit=100, worker=new.worker)
+    new.enqueue()
+    old.give_back(*old.claim(), outcome=Blocked("code", "changed code"))
+
+    beside = new.run(take_up)
+    old.run(workers.leave(worker=old.worker))
+    taken = new.run(take_up)
+    new.give_back(*taken, outcome=Blocked("code", "changed code"))
+    again = new.run(take_up)
+
+    assert (len(beside), len(taken), len(again)) == (0, 1, 0)
+    new.close(), old.close()
 
 
 # Explain

@@ -40,6 +40,8 @@ _PARKED_FOR = 10.0
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
+# What was refused here is walked each time, on the connection that claims: with many of those, so much more seldom.
+_TAKE_UP_SHARE = 0.02
 # Whoever sets suspects aside notifies; should that get lost, they are looked for so often.
 _SUSPECT_EVERY = 10.0
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
@@ -151,8 +153,10 @@ class Claimer:
         self._take(rows, asked=room, round_trip=ended - started)  # before anything else is waited for
         if started < self._next_take_up or len(rows) == room:
             return len(rows)
-        self._next_take_up = ended + _TAKE_UP_EVERY
-        return len(rows) + await self._take_up(room - len(rows))
+        taken = await self._take_up(room - len(rows))
+        looked = time.monotonic()
+        self._next_take_up = looked + max(_TAKE_UP_EVERY, (looked - ended) / _TAKE_UP_SHARE)
+        return len(rows) + taken
 
     async def _take_up(self, room: int) -> int:
         started = time.monotonic()

@@ -1,5 +1,6 @@
 -- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
--- other code may have refused them. A job that this very code refused is left alone.
+-- other code may have refused them, or blocked by a worker that is gone: in a rolling deploy the new workers started before the
+-- old ones refused. Whoever takes it up and refuses it, too, is now the one who did: each ends once before it is tried again.
 -- :tasks are as workers name them, NAME and for workflows NAME@VERSION; the names alone are what the index knows.
 with paused as materialized (
     select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
@@ -16,7 +17,7 @@ picked as materialized (
         and job.queue <> all(array(select name from paused where kind = 'queue'))
         and (job.reason like 'unknown task%' or job.reason like 'unknown version%' or job.started_at < (
             select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
-        ))
+        ) or job.worker <> all(array(select id from rowlock.workers)))
     limit :limit::integer
     for update skip locked
 )
