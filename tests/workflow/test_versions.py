@@ -165,7 +165,8 @@ def test_what_an_old_worker_refused_a_running_one_takes_up_once_when_that_has_go
     again = new.run(take_up)
 
     assert (len(beside), len(taken), len(again)) == (0, 1, 0)
-    new.close(), old.close()
+    new.close()
+    old.close()
 
 
 # Explain
