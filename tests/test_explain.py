@@ -32,6 +32,7 @@ from rowlock import (
 )
 from rowlock import current_job as current
 from rowlock.db.session import connect, converse, run
+from rowlock.explain import pending
 from rowlock.model.ids import new_id
 from rowlock.model.row import Orphan
 from rowlock.store import explain, jobs, workers
@@ -710,6 +711,41 @@ def test_async_callers_are_answered_alike_and_sync_ones_refused_in_a_loop(app: R
 
     assert (one.job, one.code) == (other.job, other.code)
     assert one.code == "no_worker"
+
+
+def test_a_row_that_a_session_has_locked_is_said_with_who_and_what_to_do(
+    app: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_LONG_HELD", 0.0)
+    job = app.enqueue("send")
+    with psycopg.connect(url, application_name="a forgotten psql") as other:
+        other.execute("select from rowlock.jobs for update")
+        pid = other.info.backend_pid
+
+        found = job.explain()
+
+    assert found.code == "row_locked"
+    assert found.says.startswith(f"Its row is locked by pid {pid} (a forgotten psql, ")
+    assert f"pg_terminate_backend({pid})" in str(found.do)
+
+
+def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -> None:
+    worker = new_id()
+    db.execute(
+        """
+        insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
+        values (%s, 'h', 26111, '{default}', 1, '{t}', '1', now(), now() + interval '1 min', '1 min')
+        """,
+        [worker],
+    )
+    runs, ahead = (
+        put(db, "running", worker=worker, begun=begun, started_at=datetime.now(UTC)) for begun in (True, False)
+    )
+
+    first, second = app.explain(runs), app.explain(ahead)
+
+    assert (first.code, second.code) == ("running", "claimed")
+    assert second.says.startswith("Claimed ahead by h:26111")
 
 
 def test_what_somebody_has_locked_is_said(app: Rowlock, url: str) -> None:

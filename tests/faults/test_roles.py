@@ -103,7 +103,7 @@ LOOKS = {
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
-    *("job_edit", "event_enqueued"),
+    *("job_edit", "event_enqueued", "job_hold"),
     *(
         "job_move",
         "job_reprioritise",
@@ -135,7 +135,7 @@ BESIDE = {
     "enqueue": {"key_look"},
     "worker": {
         *("worker_match", "task_gather", "lane_ahead", "key_look"),
-        "job_edit",
+        *("job_edit", "job_hold"),
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
         *("rescue_count", "waiter_leave"),
         *("schedule_list", "schedule_lock", "schedule_outline", "schedule_pause", "schedule_resume", "schedule_run"),

@@ -139,6 +139,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     explain.candidates: [explain.candidates(queue="q", task="t")],
     explain.tasks: [explain.tasks("q")],
     explain.ahead: [explain.ahead(RECORD)],
+    explain.hold: [explain.hold(uuid4())],
     explain.holder: [explain.holder("key")],
     enqueue.put_keyed: [enqueue.put_keyed([LADEN, REPLACING, UNIQUE, LADEN._replace(version=2)])],
     enqueue.sent_before: [enqueue.sent_before([new_id()])],

@@ -921,6 +921,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O7",
+        "a job that its worker has only claimed is said to run",
+        "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",
+        [
+            Change("explain/running.py", "situation.hold.begun is not True", "situation.hold.begun is None"),
+        ],
+    ),
+    Mutant(
         "W1",
         "a step is written without a lock on its workflow's row, and a zombie's is committed after others have it",
         "tests/faults/test_family_interleavings.py::test_a_step_whose_transaction_commits_late_is_there_before_another_takes_over_or_never",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,10 +18,12 @@ from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
-from rowlock.model.situation import Candidate, Situation
+from rowlock.model.situation import Candidate, Hold, Situation
 from rowlock.model.stats import Count
-from rowlock.model.words import count
+from rowlock.model.words import count, span
 
+# A claim, or an operator's verb, has a row for some milliseconds.
+_LONG_HELD = 1.0
 # Who pauses a task that keeps failing.
 _BREAKER = "breaker"
 # How much of a task's name another must share to be taken for it: `sned` and `send` do, `sned` and `snooze` do not.
@@ -49,11 +52,25 @@ def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None)
         yield _waiting(situation, record, fits=handler is not None and misfit is None)
     elif record.run_at > situation.at:
         yield _not_due(situation, record)
+    if situation.hold is not None and situation.hold.pid is not None and _is_held_long(situation.hold):
+        yield _row_locked(situation.hold)
     yield from _pauses(situation, record)
     if situation.workers is not None:
         yield from _workers(situation, record)
     if misfit is not None and record.waits_for != "code":
         yield _no_longer_fits(record, f"the code of this process: {misfit}")
+
+
+def _is_held_long(hold: Hold) -> bool:
+    """Whether whoever has the row is none that claims it just now."""
+    return hold.seconds is None or hold.seconds >= _LONG_HELD
+
+
+def _row_locked(hold: Hold) -> Cause:
+    since = "" if hold.seconds is None else f", whose transaction began {span(timedelta(seconds=hold.seconds))} ago"
+    says = f"Its row is locked by {hold.name}{since}: workers pass over it until that transaction ends."
+    do = f"commit or roll back there, or select pg_terminate_backend({hold.pid})"
+    return Cause("row_locked", says, do, {"pid": hold.pid, "application": hold.application, "user": hold.user})
 
 
 # Its own doing

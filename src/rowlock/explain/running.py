@@ -21,15 +21,13 @@ def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:
         yield _lost(situation, record, holder)
     if record.cancel_at is not None:
         yield _cancelling(situation, record, holder)
-    if not lost:
+    if not lost and situation.hold is not None and situation.hold.begun is not True and _is_full(holder):
+        yield _claimed(situation, record, holder)
+    elif not lost:
         yield _running(situation, record, holder)
     if record.crashes >= SUSPECT_FROM:
         says = f"{count(record.crashes, 'worker')} died while they ran it: its worker runs no other such job beside it."
         yield Cause("suspect", says)
-    if holder is not None and holder.held > holder.slots:
-        yield Cause(
-            "turn", f"Worker {holder.name} has claimed more jobs than its {holder.slots:,} slots: it may wait for one."
-        )
 
 
 def _lost(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
@@ -66,6 +64,18 @@ def _running(situation: Situation, record: JobRecord, holder: Candidate | None) 
         says += f", {progress.share:.0%} done{note}"
         facts |= {"share": progress.share, "note": progress.note}
     return Cause("running", f"{says}.", facts=facts)
+
+
+def _is_full(holder: Candidate | None) -> bool:
+    return holder is not None and holder.held > holder.slots
+
+
+def _claimed(situation: Situation, record: JobRecord, holder: Candidate | None) -> Cause:
+    where = f"worker {record.worker}" if holder is None else holder.name
+    since = "" if record.started_at is None else f" {span(situation.at - record.started_at)} ago"
+    slots = "" if holder is None else f", of which it has {holder.slots:,}"
+    says = f"Claimed ahead by {where}{since}, and waits for a slot there{slots}: it has not begun yet."
+    return Cause("claimed", says, facts=_facts(record, holder))
 
 
 def _facts(record: JobRecord, holder: Candidate | None) -> dict[str, Any]:

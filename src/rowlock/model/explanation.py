@@ -20,6 +20,8 @@ Code = Literal[
     "cancelled",
     "skipped",
     "running",
+    "claimed",
+    "row_locked",
     "cancelling",
     "lease_lost",
     "expired",

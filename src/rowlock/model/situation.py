@@ -65,6 +65,22 @@ class Locked(NamedTuple):
     held: timedelta
 
 
+class Hold(NamedTuple):
+    """Whether a job that runs has begun, as far as is known; and who has its row locked, None if nobody has."""
+
+    begun: bool | None
+    pid: int | None
+    application: str | None
+    user: str | None
+    seconds: float | None
+
+    @property
+    def name(self) -> str:
+        """Who has it, for people."""
+        who = ", ".join(word for word in (self.application, self.user) if word)
+        return f"pid {self.pid} ({who})" if who else f"pid {self.pid}"
+
+
 class StepError(NamedTuple):
     """What a step has failed of, last."""
 
@@ -108,6 +124,7 @@ class Situation:
     has_failed: bool | None = None  # and is being undone
     signals: Sequence[str] | None = ()  # that were sent to it, and that nobody has taken
     keeps: Sequence[timedelta] | None = ()  # for how long operators let queues keep ended jobs
+    hold: Hold | None = None  # whether it has begun, and who has its row locked
     locked: Locked | None = None  # then nothing else is known
     unknown: Mapping[str, str]
 

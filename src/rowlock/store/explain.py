@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
-from rowlock.model.situation import Candidate, Holder, Locked, OpenStep, Situation, StepError
+from rowlock.model.situation import Candidate, Hold, Holder, Locked, OpenStep, Situation, StepError
 from rowlock.model.stats import Count
 from rowlock.store import doctor, gauges, outline, pauses, queues, schema, stats, workflows
 from rowlock.store.intervals import instant
@@ -59,6 +59,11 @@ def holder(key: str) -> Query[Holder]:
 def open_steps(job_id: UUID) -> Query[OpenStep]:
     """What a workflow waits for, the first of it."""
     return Query("step_open", {"id": str(job_id), "most": str(_MOST_STEPS)}, _open_step)
+
+
+def hold(job_id: UUID) -> Query[Hold]:
+    """Whether a job has begun, and who has its row locked."""
+    return Query("job_hold", {"id": str(job_id)}, Hold._make)
 
 
 def step_sum(job_id: UUID) -> Query[tuple[int, int, bool]]:
@@ -115,6 +120,9 @@ def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) ->
         "workers", candidates(queue=record.queue, task=versioned(record.task, record.version)), unknown
     )
     known["workers"] = found
+    # A role that may not ask knows no more than that the job is due, or claimed.
+    holds = yield from ask("row", hold(record.id), {})
+    known["hold"] = holds[0] if holds else None
     listeners = [one for one in found or () if one.is_alive and one.listens]
     if listeners and not any(one.knows for one in listeners):
         known["tasks"] = yield from ask("tasks", tasks(record.queue), unknown)
