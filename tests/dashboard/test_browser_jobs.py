@@ -220,7 +220,7 @@ def test_a_job_is_edited_put_first_moved_and_done(admin: Tab, books: Db) -> None
     page.get_by_role("button", name="Retry").click()
     assert admin.toast() == "The job will run again."
     events = page.get_by_role("region", name="What was done")
-    for words in ("had run again", "moved", "let run next", "gave another priority to", "edited"):
+    for words in ("retried", "moved", "let run next", "gave another priority to", "edited"):
         expect(events).to_contain_text(f"admin {words}")
 
 

@@ -306,3 +306,13 @@ def test_operators_neither_edit_nor_enqueue_nor_delete(app: Rowlock, db: Db) -> 
 
     assert [answer.status_code for answer in answers] == [403] * 3
     assert app.jobs.events() == ()
+
+
+def test_what_is_to_do_has_its_button_where_the_page_can_do_it(client: Browser, app: Rowlock, db: Db) -> None:
+    job = put(db, queue="mail")
+    app.pause(queue="mail", why="new templates", by="ben")
+
+    page = client.get(f"/jobs/{job}").text
+
+    assert "Resume queue mail" in page
+    assert "Resume task" not in page
