@@ -64,7 +64,7 @@ def first_link(page: Page, prefix: str) -> str:
 def every_page(opened: Tab) -> list[str]:
     """Every page: also those of a schedule, of jobs and workflows that go well and that do not, and an empty one."""
     jobs = [first_link(opened.go(f"/jobs?state={state}"), "/jobs/") for state in ("failed", "running", "waiting")]
-    workflows = [first_link(opened.go(f"/workflows?status={one}"), "/workflows/") for one in ("waiting", "failed")]
+    workflows = [first_link(opened.go(f"/workflows?status={one}"), "/workflows/") for one in ("parked", "failed")]
     schedule = first_link(opened.go("/schedules"), "/schedules/")
     return [*PAGES, *jobs, *workflows, schedule, "/jobs/preview?verb=move&queue=default", "/jobs?queue=nowhere"]
 
@@ -93,7 +93,7 @@ def test_everybody_can_read_every_page(browser: Browser, shop: Shop, *, dark: bo
 def test_everybody_can_read_what_opens_on_a_phone(browser: Browser, shop: Shop) -> None:
     with tab(browser, shop.link, size=PHONE) as opened:
         job = first_link(opened.go("/jobs?tag=campaign:autumn"), "/jobs/")
-        workflow = first_link(opened.go("/workflows?status=waiting"), "/workflows/")
+        workflow = first_link(opened.go("/workflows?status=parked"), "/workflows/")
         wrong = [
             (path, name, found)
             for path in (job, workflow, "/queues", "/schedules/reports.nightly")
