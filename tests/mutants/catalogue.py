@@ -782,6 +782,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "R12",
+        "progress is written while the handler's own transaction is open",
+        "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",
+        [Change("worker/incarnation.py", "                open=self._settler.progress.held,\n", "")],
+    ),
+    Mutant(
         "T12",
         "a signal brings a workflow back to life that is being cancelled",
         "tests/faults/test_signal_interleavings.py::test_a_cancelled_workflow_never_comes_back_however_many_signals_come",

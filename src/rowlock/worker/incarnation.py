@@ -166,6 +166,7 @@ class Incarnation:
                 handlers=setup.handlers,
                 keep=self._retention.after,
                 last_words=self._settler.progress.last_words,
+                open=self._settler.progress.held,
             ),
             memory=self._settler.recorder,
             counts=self._counts,

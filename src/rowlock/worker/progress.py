@@ -26,6 +26,7 @@ class ProgressBoard:
         self._said: dict[str, Said] = {}
         self._expected = False  # somebody will take it all
         self._not_before = 0.0
+        self.held: set[str] = set()  # the tokens of attempts of which nothing is written for now
 
     def say(self, row: Claimed, share: float, note: str | None) -> None:
         """Keep this as the latest word of an attempt."""
@@ -58,5 +59,9 @@ class ProgressBoard:
                 return [self._said.pop(row.token) for row in finished if row.token in self._said]
             self.is_due = self._expected = False
             self._not_before = self._loop.time() + _EVERY
-            everything, self._said = self._said, {}
-            return list(everything.values())
+            said = self._said
+            self._said = {token: word for token, word in said.items() if token in self.held}
+            if self._said:
+                self._expected = True
+                self._loop.call_later(_EVERY, self._become_due)
+            return [word for token, word in said.items() if token not in self._said]

@@ -92,6 +92,7 @@ class Runner:
         self._suspect: str | None = None  # the token of the one in hand
         self.suspect_ended: Callable[[], object] = _nothing
         self._marker = marker
+        self._open = endings.open
         self._timer: asyncio.TimerHandle | None = None
         self._running: dict[str, Attempt] = {}
         self._held: dict[str, Claimed] = {}
@@ -187,7 +188,7 @@ class Runner:
             self._has_room.set()
         horizon = time.perf_counter() - _MARKED_AFTER
         for attempt in self._running.values():
-            if not attempt.marked and 0 < attempt.begun < horizon:
+            if not attempt.marked and 0 < attempt.begun < horizon and attempt.row.token not in self._open:
                 attempt.marked = True
                 self._marker.add(attempt.row, attempt.begun)
         if self._held:

@@ -16,7 +16,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -51,6 +51,9 @@ class Endings:
     handlers: Mapping[str, Handler]
     keep: Callable[[Claimed, Ended], timedelta | None]
     last_words: Callable[[Claimed], Sequence[tuple[Claimed, float, str | None]]]
+    # The tokens of attempts with an open block: nobody else writes to their rows meanwhile, for a block above READ
+    # COMMITTED would be refused then.
+    open: set[str] = field(default_factory=set)
 
 
 class Ending:
@@ -105,6 +108,7 @@ class Ending:
             raise RowlockError(f"job {row.id} of {row.task} is in a transaction already; go on in that one")
         self._attempt.check()
         self._is_open, self._result = True, None
+        self._endings.open.add(row.token)
         try:
             yield LastWords(self._end, self._commit)
         except LeaseLost as error:
@@ -113,6 +117,7 @@ class Ending:
             raise
         finally:
             self._is_open = False
+            self._endings.open.discard(row.token)
 
     def _end(self) -> Conversation[None]:
         self._attempt.check()
