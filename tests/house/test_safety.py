@@ -35,8 +35,8 @@ COMPOSED = {
         "statement + _strategy(connection)",
     },
     "db/session.py": {
-        # Our own settings, and a number.
-        "_configure(version, deadline, server.looking, local=False)",
+        # Our own settings, and a number; said by connect and aconnect alone.
+        "said",
         "self.settings",
     },
 }

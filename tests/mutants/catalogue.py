@@ -447,7 +447,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/link.py",
-                "connection = await aconnect(self._server, name=self._name, deadline=self._deadline)",
+                "connection = await aconnect(self._server, name=self._name, deadline=self._deadline, engine=True)",
                 "connection = await aconnect(self._server, name=self._name)",
             ),
         ],
@@ -515,7 +515,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/session.py",
-                "        except (asyncio.CancelledError, KeyboardInterrupt, _Late):",
+                "        except (asyncio.CancelledError, KeyboardInterrupt, Late):",
                 "        except ZeroDivisionError:",
             ),
         ],
@@ -623,8 +623,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/link.py",
-                "await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret\n\n    async def rest",
-                "await asyncio.sleep(0)\n\n    async def rest",
+                "await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # jitter, not a secret\n",
+                "await asyncio.sleep(0)\n",
             ),
         ],
     ),
@@ -698,7 +698,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "worker/settle.py",
-                "        except Exception as error:\n            await self._halve(batch, query, error)\n",
+                "        except Exception as error:  # a statement that cannot be built or sent: one outcome is no text, say\n            raise Refused(error) from error\n",
                 "",
             )
         ],
@@ -786,6 +786,82 @@ MUTANTS: tuple[Mutant, ...] = (
         "progress is written while the handler's own transaction is open",
         "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",
         [Change("worker/incarnation.py", "                open=self._settler.progress.held,\n", "")],
+    ),
+    Mutant(
+        "E1",
+        "a statement that fails for any cause but its data is repeated for ever, and all that waits behind it waits",
+        "tests/worker/test_refused.py::test_an_outcome_that_cannot_be_written_fails_its_job_and_holds_up_no_other",
+        [Change("db/link.py", "if failures >= tries:", "if failures < 0:")],
+    ),
+    Mutant(
+        "E2",
+        "a job whose row cannot be read stays in its queue",
+        "tests/worker/test_refused.py::test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run",
+        [Change("store/sql/job_set_aside.sql", "and state = 'ready'", "and state = 'running'")],
+    ),
+    Mutant(
+        "E3",
+        "a job that cannot end is taken up by every worker that starts",
+        "tests/worker/test_refused.py::test_a_job_that_cannot_end_in_any_way_is_set_aside_and_says_why",
+        [
+            Change(
+                "store/sql/job_take_up.sql",
+                "        and coalesce(job.reason, '') not like 'PostgreSQL refuses to %'\n",
+                "",
+            )
+        ],
+    ),
+    Mutant(
+        "E4",
+        "behind a pooler two tasks of a worker share one transaction",
+        "tests/worker/test_refused.py::test_behind_a_pooler_nobody_gets_into_the_transaction_of_another",
+        [Change("db/link.py", "self._exchange = asyncio.Lock()", "self._exchange = asyncio.Semaphore(99)")],
+    ),
+    Mutant(
+        "E5",
+        "a COMMIT that PostgreSQL answers with ROLLBACK is taken for one",
+        "tests/worker/test_refused.py::test_a_transaction_that_has_failed_is_not_taken_for_committed",
+        [
+            Change(
+                "db/session.py",
+                "    if connection.pgconn.transaction_status != TransactionStatus.INTRANS:",
+                "    if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:",
+            )
+        ],
+    ),
+    Mutant(
+        "E6",
+        "a wait that is given twice is opened twice, and the statement that records it never works",
+        "tests/worker/test_refused.py::test_a_wait_that_is_given_twice_is_one_wait",
+        [
+            Change(
+                "workflow/waits.py",
+                "list({record.key: record for _, pending in self._waits for record in pending.opens()}.values())",
+                "[record for _, pending in self._waits for record in pending.opens()]",
+            ),
+            Change(
+                "workflow/play.py",
+                "{record.key: record for pending in self._waits.values() for record in pending.opens()}:",
+                "dict(enumerate(record for pending in self._waits.values() for record in pending.opens())):",
+            ),
+            Change(
+                "store/steps.py",
+                "    rows = sorted(by_step.values(), key",
+                "    rows = sorted([(job.id, job.token, step) for job, step in steps], key",
+            ),
+        ],
+    ),
+    Mutant(
+        "E7",
+        "a workflow may remember more than can ever be folded into its history",
+        "tests/worker/test_refused.py::test_a_workflow_that_would_remember_too_much_fails_and_is_warned_before",
+        [Change("worker/record.py", "if size > LARGEST_RECORD and not", "if size < 0 and not")],
+    ),
+    Mutant(
+        "E8",
+        "the server goes on with what a worker has given up on",
+        "tests/worker/test_refused.py::test_the_server_ends_what_an_engine_session_has_given_up_on",
+        [Change("db/session.py", "    if engine:\n", "    if engine and deadline < 0:\n")],
     ),
     Mutant(
         "T12",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from math import inf
@@ -12,8 +13,8 @@ from typing import TypeVar
 
 import psycopg
 
-from rowlock.db.session import AsyncSession, Server, aconnect, aconverse, arun, server_at
-from rowlock.db.trouble import Trouble, first_line, trouble
+from rowlock.db.session import AsyncSession, Late, Server, aconnect, aconverse, arun, server_at
+from rowlock.db.trouble import Trouble, first_line, is_suspect, trouble
 from rowlock.store import schema as schema_store
 from rowlock.store.query import Conversation, Query
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 # Short, so that a worker is back soon after an outage: thousands that knock twice a second do not hurt a server.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+# An outage is told of again after so many seconds.
+_TELL_EVERY = 60.0
 # A connection that only listens says something so often: one that leads nowhere is silent, too.
 _PULSE = 30.0
 # What a notification says that means: look everywhere.
@@ -30,10 +33,14 @@ _LOOK = "below"
 
 
 class Refused(Exception):  # an answer of the server's, not a fault of ours
-    """PostgreSQL does not accept what a statement carries; sending it again would not help."""
+    """PostgreSQL does not accept what a statement carries, or fails at it again and again."""
 
-    def __init__(self, error: psycopg.Error) -> None:
-        super().__init__(error.diag.message_primary or str(error))
+    def __init__(self, error: Exception, *, certain: bool = True) -> None:
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+        super().__init__(said or first_line(error))
+        self.certain = certain  # else the server may be what is wrong, and the same may be accepted later
+        # Of time no single row is to blame.
+        self.slow = isinstance(error, Late | psycopg.errors.QueryCanceled)
         # A row for which no partition is there violates a check that has no name.
         self.lacks_partition = isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
 
@@ -57,6 +64,23 @@ class Link:
         self._greet: Callable[[], Awaitable[None]] | None = None
         self._ear: _Ear | None = None
         self._knows_pooler = False
+        # Behind a pooler a statement is a transaction, which another task's statement must not get into.
+        self._exchange = asyncio.Lock()
+        self._failing_since: float | None = None
+        self._told_at = -inf
+        self._fault = ""
+        self._reads: int | None = None
+
+    @property
+    def fault(self) -> tuple[str, float] | None:
+        """What has been going wrong, and for how many seconds; None while all is well."""
+        if self._failing_since is None:
+            return None
+        return f"{self._name}: {self._fault}", time.monotonic() - self._failing_since
+
+    def another(self, *, name: str, deadline: float) -> Link:
+        """A link to the same server."""
+        return Link(self._server, self._schema, name=name, deadline=deadline)
 
     def listen(self, channels: Sequence[str], notified: Callable[[str], None]) -> None:
         """Listen from the next connection on; `notified` is called with each payload."""
@@ -96,7 +120,7 @@ class Link:
                 await self._pause(pauses, f"no connection ({first_line(error)})")
 
     async def _connect(self) -> AsyncSession:
-        connection = await aconnect(self._server, name=self._name, deadline=self._deadline)
+        connection = await aconnect(self._server, name=self._name, deadline=self._deadline, engine=True)
         if connection.pooled:
             self._behind_pooler()
             return connection
@@ -127,55 +151,81 @@ class Link:
             how,
         )
 
-    async def run(self, query: Query[T]) -> list[T]:
-        """Run a query, again through every passing trouble: any query given here may be sent twice."""
-        return await self._at_last(query.name, lambda connection: arun(connection.cursor(), query, self._schema))
+    async def run(self, query: Query[T], *, tries: float = inf) -> list[T]:
+        """Run a query, again through every passing trouble: any query given here may be sent twice.
 
-    async def converse(self, begin: Callable[[], Conversation[T]]) -> T:
+        Refused when PostgreSQL does not accept what it carries; or after so many tries that failed in a way for which
+        the query itself may be the reason.
+        """
+        return await self._at_last(query.name, lambda connection: arun(connection.cursor(), query, self._schema), tries)
+
+    async def converse(self, begin: Callable[[], Conversation[T]], *, tries: float = inf) -> T:
         """Hold a conversation in one transaction, again through every passing trouble: it may be held twice."""
 
         async def hold(connection: AsyncSession) -> T:
             async with connection.transaction():
                 return await aconverse(partial(arun, connection.cursor(), schema=self._schema), begin())
 
-        return await self._at_last("a conversation", hold)
+        return await self._at_last("a conversation", hold, tries)
 
-    async def _at_last(self, what: str, say: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def _at_last(self, what: str, say: Callable[[AsyncSession], Awaitable[T]], tries: float) -> T:
         pauses = _pauses()
+        failures = 0
         while True:
             connection = await self.open()
             try:
-                return await say(connection)
+                async with self._exchange:
+                    said = await say(connection)
             except psycopg.Error as error:
                 kind = trouble(error)
                 if kind is Trouble.REFUSED:
                     raise Refused(error) from error
-                if kind is Trouble.GONE:
+                if kind in {Trouble.GONE, Trouble.ODD}:  # a statement prepared for other tables is odd on this one only
                     await connection.close()
-                await self._pause(pauses, f"{what} failed ({first_line(error)})")
+                if is_suspect(error):
+                    failures += 1
+                fault = f"{what} failed ({first_line(error)})"
+                if failures >= tries:
+                    self._note(fault)
+                    raise Refused(error, certain=False) from error
+                await self._pause(pauses, fault)
+            else:
+                self._failing_since = None
+                return said
 
     async def once(self, query: Query[T]) -> list[T]:
         """Run a query that must not be sent twice: Lost, whatever the trouble is."""
         connection = await self.open()
         try:
-            return await arun(connection.cursor(), query, self._schema)
+            async with self._exchange:
+                return await arun(connection.cursor(), query, self._schema)
         except psycopg.Error as error:
             if trouble(error) is Trouble.GONE:
                 await connection.close()
             raise Lost(first_line(error)) from error
 
     async def _pause(self, pauses: Iterator[float], fault: str) -> None:
-        pause = next(pauses)
-        # The first of an outage is news; the others are not, and an outage may be long.
-        level = logging.WARNING if pause == _FIRST_PAUSE else logging.DEBUG
-        log.log(level, "%s: %s; trying again until it works", self._name, fault)
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
+        self._note(fault)
+        await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # jitter, not a secret
+
+    def _note(self, fault: str) -> None:
+        now = time.monotonic()
+        self._fault = fault
+        if self._failing_since is None:
+            self._failing_since, self._told_at = now, -inf
+        # The first failure of an outage is news; the others are not, unless it is long.
+        level = logging.WARNING if now - self._told_at >= _TELL_EVERY else logging.DEBUG
+        if level == logging.WARNING:
+            self._told_at = now
+        lasts = f", for {now - self._failing_since:.0f} s now" if now - self._failing_since >= _TELL_EVERY else ""
+        log.log(level, "%s: %s%s; trying again", self._name, fault, lasts)
 
     async def rest(self, event: asyncio.Event, timeout: float) -> bool:
         """Wait for `event` while notifications come in; False when `timeout` seconds passed first."""
         loop = asyncio.get_running_loop()
         connection = await self.open()
         number = connection.fileno()  # when libpq finds the connection broken, it has none any more
+        self._reads = number
         loop.add_reader(number, self._readable, connection, event)
         try:
             async with asyncio.timeout(timeout):
@@ -185,13 +235,19 @@ class Link:
         else:
             return True
         finally:
-            loop.remove_reader(number)
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reads is not None:
+            asyncio.get_running_loop().remove_reader(self._reads)
+            self._reads = None
 
     def _readable(self, connection: AsyncSession, event: asyncio.Event) -> None:
         """Notifications have come, or the server has gone."""
         try:
             connection.pgconn.consume_input()
         except psycopg.OperationalError:
+            self._stop_reading()  # at once: libpq has closed the socket, and the next one that is opened has its number
             connection.pgconn.finish()
             event.set()
             return

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import ceil, inf, isinf
 from typing import Any, LiteralString, TypeVar
 
@@ -49,14 +49,25 @@ _SETTINGS = {
 # What cannot be said inside a transaction, or is of no use there.
 # - The statements' decisions are argued for READ COMMITTED. (default_transaction_read_only is left alone: it is how a
 #   server is kept from being written to while another takes over, and what we wrote then would be lost.)
-# - The server notices within a minute that our machine is gone, and lets go of what we had locked.
+# - The server notices within a minute that our machine is gone, and lets go of what we had locked; and that it is there
+#   but reads nothing, as a stopped process does: its backend blocks in send, inside a transaction, and keeps vacuum
+#   from the dead rows of the whole database. Keepalives are answered by the kernel and do not help.
 _SESSION_SETTINGS = {
     "default_transaction_isolation": "read committed",
     "idle_session_timeout": "0",
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "60s",
 }
+# How often a busy server looks whether we are still there: what we gave up on must not run on, beside its repetition.
+# Not every platform can look; the others refuse to be told to.
+_LOOKS_FOR_CLIENT: LiteralString = (
+    "pg_catalog.set_config('client_connection_check_interval',"
+    " case when pg_catalog.version() like '%linux%' then '1s' else '0' end, {local})"
+)
+# A statement that its client has given up on is ended by the server, too, a little later.
+_STATEMENT_SHARE, _STATEMENT_SLACK = 1.2, 1.0
 _TRANSACTION_TIMEOUT_SINCE = 170000
 
 _CONNECT: dict[str, Any] = {
@@ -70,6 +81,7 @@ _PREPARE_AT_ONCE = 0
 # libpq's own word for it: nothing shorter is accepted.
 _SHORTEST_CONNECT_TIMEOUT = 2
 _LONGEST_CONNECT_TIMEOUT = 10
+_INSIST = 50
 _WHO: LiteralString = "select pg_catalog.pg_backend_pid()"
 # A server that waits for a lock gives up by itself, a little before we would hang up on it.
 _LOCK_SHARE = 0.9
@@ -96,6 +108,10 @@ class Server:
     looking: float | None = None
 
 
+class CommitLost(psycopg.OperationalError):
+    """A transaction that could only be rolled back: PostgreSQL answers its COMMIT with ROLLBACK, and no error."""
+
+
 class _Bounded:
     """What sync and async sessions have in common: how long they wait for an answer, and what lies between."""
 
@@ -115,15 +131,21 @@ class _Bounded:
                 ready = yield wanted
                 # An answer that has come is taken, however late we look: a handler may have blocked the loop.
                 if not ready and time.monotonic() > limit:
-                    raise _Late("no answer from the server in time")
+                    raise Late("no answer from the server in time")
                 wanted = exchange.send(ready)
         except StopIteration as end:
             answer: T = end.value
             return answer
 
 
-class _Late(psycopg.OperationalError):
-    pass
+class Late(psycopg.OperationalError):
+    """No answer in time."""
+
+
+def _check_commits(connection: Session | AsyncSession) -> None:
+    """Refuse to commit what is no transaction, or one that has failed: its COMMIT would look as if it had worked."""
+    if connection.pgconn.transaction_status != TransactionStatus.INTRANS:
+        raise CommitLost("the transaction has failed, or was ended by somebody else, and cannot be committed")
 
 
 class Session(_Bounded, psycopg.Connection[TupleRow]):
@@ -133,7 +155,7 @@ class Session(_Bounded, psycopg.Connection[TupleRow]):
         """Wait for an exchange with the server; one that is late or interrupted costs the connection, at once."""
         try:
             return waiting.wait(self.limited(gen, timeout), self.pgconn.socket, interval=min(interval, self.deadline))
-        except (KeyboardInterrupt, _Late):
+        except (KeyboardInterrupt, Late):
             self._give_up()
             raise
 
@@ -149,6 +171,8 @@ class Session(_Bounded, psycopg.Connection[TupleRow]):
             if self.pooled and begins:
                 self.execute(self.settings)
             yield transaction
+            if begins:
+                _check_commits(self)
 
 
 class AsyncSession(_Bounded, psycopg.AsyncConnection[TupleRow]):
@@ -160,7 +184,7 @@ class AsyncSession(_Bounded, psycopg.AsyncConnection[TupleRow]):
             return await waiting.wait_async(
                 self.limited(gen, timeout), self.pgconn.socket, interval=min(interval, self.deadline)
             )
-        except (asyncio.CancelledError, KeyboardInterrupt, _Late):
+        except (asyncio.CancelledError, KeyboardInterrupt, Late):
             self._give_up()
             raise
 
@@ -180,10 +204,16 @@ class AsyncSession(_Bounded, psycopg.AsyncConnection[TupleRow]):
             if self.pooled and begins:
                 await self.execute(self.settings)
             yield transaction
+            if begins:
+                _check_commits(self)
 
 
-def connect(server: Server | str, *, name: str, deadline: float = inf) -> Session:
-    """Open a session of ours; `name` is what pg_stat_activity shows, `deadline` the seconds that an answer may take."""
+def connect(server: Server | str, *, name: str, deadline: float = inf, engine: bool = False) -> Session:
+    """Open a session of ours; `name` is what pg_stat_activity shows, `deadline` the seconds that an answer may take.
+
+    `engine` is for workers' own sessions: the server, too, ends a statement a little after its deadline. Of others, a
+    COPY may take as long as it makes progress.
+    """
     server = server_at(server)
     try:
         connection = Session.connect(server.conninfo, application_name=name, **_options(deadline))
@@ -191,14 +221,14 @@ def connect(server: Server | str, *, name: str, deadline: float = inf) -> Sessio
         raise error.with_traceback(None) from None
     connection.deadline = deadline
     try:
-        who = None if server.pooler is not None else connection.execute(_WHO, prepare=False).fetchone()
-        version = connection.info.server_version
+        who = None if server.pooler is not None else _insist(connection, _WHO)
+        configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
         if _is_pooled(server, who, connection.pgconn.backend_pid):
-            connection.pooled, connection.settings = True, _configure(version, deadline, server.looking, local=True)
+            connection.pooled, connection.settings = True, configure(local=True)
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.prepare_threshold = None
         else:
-            connection.execute(_configure(version, deadline, server.looking, local=False), prepare=False)
+            _insist(connection, configure(local=False))
             connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:
         connection.close()
@@ -207,7 +237,7 @@ def connect(server: Server | str, *, name: str, deadline: float = inf) -> Sessio
     return connection
 
 
-async def aconnect(server: Server | str, *, name: str, deadline: float = inf) -> AsyncSession:
+async def aconnect(server: Server | str, *, name: str, deadline: float = inf, engine: bool = False) -> AsyncSession:
     """As `connect`, for async code."""
     server = server_at(server)
     try:
@@ -216,20 +246,38 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf) ->
         raise error.with_traceback(None) from None
     connection.deadline = deadline
     try:
-        who = None if server.pooler is not None else await (await connection.execute(_WHO, prepare=False)).fetchone()
-        version = connection.info.server_version
+        who = None if server.pooler is not None else await _ainsist(connection, _WHO)
+        configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
         if _is_pooled(server, who, connection.pgconn.backend_pid):
-            connection.pooled, connection.settings = True, _configure(version, deadline, server.looking, local=True)
+            connection.pooled, connection.settings = True, configure(local=True)
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
             connection.prepare_threshold = None
         else:
-            await connection.execute(_configure(version, deadline, server.looking, local=False), prepare=False)
+            await _ainsist(connection, configure(local=False))
             connection.prepare_threshold = _PREPARE_AT_ONCE
     except BaseException:  # a worker that is stopped while it starts cancels us here
         await connection.close()
         raise
     read_as_text(connection.adapters)
     return connection
+
+
+def _insist(connection: Session, said: LiteralString) -> TupleRow | None:
+    """One of a session's first statements: until our settings replace them, the role's own time-outs are in force, and
+    a short one may end the very statement that replaces it.
+    """
+    for _ in range(_INSIST):
+        with suppress(psycopg.errors.QueryCanceled):
+            return connection.execute(said, prepare=False).fetchone()
+    return connection.execute(said, prepare=False).fetchone()
+
+
+async def _ainsist(connection: AsyncSession, said: LiteralString) -> TupleRow | None:
+    """As `_insist`, for async code."""
+    for _ in range(_INSIST):
+        with suppress(psycopg.errors.QueryCanceled):
+            return await (await connection.execute(said, prepare=False)).fetchone()
+    return await (await connection.execute(said, prepare=False)).fetchone()
 
 
 def server_at(server: Server | str) -> Server:
@@ -248,7 +296,7 @@ def _is_pooled(server: Server, who: TupleRow | None, process: int) -> bool:
 
 
 @cache
-def _configure(version: int, deadline: float, looking: float | None, *, local: bool) -> LiteralString:
+def _configure(version: int, deadline: float, looking: float | None, *, engine: bool, local: bool) -> LiteralString:
     """The statement that makes a session ours; with `local`, only the transaction that it is said in."""
     settings = {**_SETTINGS} if local else {**_SETTINGS, **_SESSION_SETTINGS}
     if looking is not None:
@@ -260,11 +308,13 @@ def _configure(version: int, deadline: float, looking: float | None, *, local: b
         "lock_timeout": deadline * _LOCK_SHARE,
         "idle_in_transaction_session_timeout": max(deadline * _SILENCE_SHARE, _LEAST_SILENCE),
     }
+    if engine:
+        bounds["statement_timeout"] = deadline * _STATEMENT_SHARE + _STATEMENT_SLACK
     settings |= {name: "0" if isinf(seconds) else f"{int(seconds * 1000)}ms" for name, seconds in bounds.items()}
     said = ", ".join(
         f"pg_catalog.set_config('{name}', '{value}', {str(local).lower()})" for name, value in settings.items()
     )
-    return f"select {said}"
+    return f"select {said}, {_LOOKS_FOR_CLIENT.format(local=str(local).lower())}"
 
 
 def read_as_text(adapters: AdaptersMap) -> None:

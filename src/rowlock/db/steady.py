@@ -47,7 +47,9 @@ class Steady:
         if self._connection is None or self._connection.closed:
             with self._reaching():
                 left = self.until - time.monotonic()
-                self._connection = connect(self._server, name=self._name, deadline=min(self.deadline, left))
+                self._connection = connect(
+                    self._server, name=self._name, deadline=min(self.deadline, left), engine=True
+                )
         self._connection.deadline, self._connection.until = self.deadline, self.until
         return self._connection
 

@@ -6,6 +6,8 @@ from enum import Enum, auto
 
 import psycopg
 
+from rowlock.db.session import Late
+
 
 class Trouble(Enum):
     """What to do about an error."""
@@ -14,7 +16,7 @@ class Trouble(Enum):
     AGAIN = auto()  # somebody was in the way: say it again, after a moment
     FULL = auto()  # the server lacks room, memory or connections: say it again, after a while
     REFUSED = auto()  # it will never accept this
-    ODD = auto()  # anything else, such as a schema that is not there: may pass when somebody mends it
+    ODD = auto()  # anything else, such as a schema that is not there: may pass when somebody restores it
 
 
 # By the first characters of the SQLSTATE, the longest first.
@@ -35,9 +37,30 @@ _TROUBLES = {
 def trouble(error: psycopg.Error) -> Trouble:
     """What an error means."""
     state = error.sqlstate
-    if state is None:  # not the server's word: the driver has lost the connection, or was used wrongly
+    if state is None:  # not the server's word: the driver has lost the connection, or cannot send what it was given
+        if isinstance(error, psycopg.DataError):
+            return Trouble.REFUSED
         return Trouble.GONE if isinstance(error, psycopg.OperationalError) else Trouble.ODD
     return next((trouble for start, trouble in _TROUBLES.items() if state.startswith(start)), Trouble.ODD)
+
+
+# A schema, a table or a right is missing: the same for every statement, whatever it carries.
+_SURROUNDINGS = ("28", "3D", "3F", "42")
+# Cancelled, by statement_timeout perhaps, or not enough memory: either may be due to the statement's size.
+_SIZE = ("57014", "53000", "53200", "53400")
+
+
+def is_suspect(error: psycopg.Error) -> bool:
+    """Whether the statement itself may be what is wrong: it is too slow, too large, or meets a row that is broken.
+
+    Sent again as it stands, it might fail for ever, and everything that waits behind it.
+    """
+    if isinstance(error, Late):
+        return True
+    state = error.sqlstate
+    if state is None:
+        return trouble(error) is Trouble.ODD
+    return state in _SIZE or (trouble(error) is Trouble.ODD and not state.startswith(_SURROUNDINGS))
 
 
 def broken(error: psycopg.Error) -> bool:

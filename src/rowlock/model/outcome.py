@@ -84,3 +84,12 @@ Ended = Succeeded | Failed | Cancelled
 Returned = Retried | Snoozed | HandedBack | Blocked | Parked | Restarted
 Unsettled = Ended | Returned
 Outcome = Unsettled | Committed
+
+
+def size_of(outcome: Unsettled) -> int:
+    """About how many characters writing it down takes."""
+    if isinstance(outcome, Succeeded):
+        return len(outcome.result) if outcome.result else 0
+    if isinstance(outcome, Failed | Retried):
+        return len(outcome.failure)
+    return len(outcome.args) + len(outcome.state) if isinstance(outcome, Restarted) else 0

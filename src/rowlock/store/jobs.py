@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple, assert_never
+from uuid import UUID
 
 from rowlock.model.fence import Fence
 from rowlock.model.outcome import (
@@ -26,7 +26,7 @@ from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store.intervals import instant, interval
-from rowlock.store.query import Query, Row, array, first, numbers, plain_array
+from rowlock.store.query import LARGEST_STATEMENT, Query, Row, array, first, numbers, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 
@@ -99,10 +99,43 @@ def put(job: NewJob) -> Query[str]:
 
 
 def chunks(jobs: Iterable[NewJob]) -> Iterator[Sequence[NewJob]]:
-    """Statement-sized pieces."""
-    rest = iter(jobs)
-    while chunk := list(islice(rest, CHUNK)):
+    """Statement-sized pieces, by rows and by characters."""
+    chunk: list[NewJob] = []
+    size = 0
+    for job in jobs:
+        size += len(job.args)
+        if chunk and (len(chunk) == CHUNK or size > LARGEST_STATEMENT):
+            yield chunk
+            chunk, size = [], len(job.args)
+        chunk.append(job)
+    if chunk:
         yield chunk
+
+
+def peek(*, lanes: Sequence[Lane], limit: int) -> Query[Lane]:
+    """The due jobs of these lanes; answers for each of them a lane in which it is the first."""
+    queues, priorities, run_ats, ids = zip(*lanes, strict=True)
+    return Query(
+        "lane_peek",
+        {
+            "queues": array(queues),
+            "priorities": plain_array(map(str, priorities)),
+            "floor_run_ats": array(run_ats),
+            "floor_ids": plain_array(ids),
+            "limit": str(limit),
+        },
+        _before,
+    )
+
+
+def _before(row: Row) -> Lane:
+    queue, priority, run_at, job_id = row
+    return Lane(queue, priority, run_at, str(UUID(int=max(0, UUID(job_id).int - 1))))
+
+
+def set_aside(job_id: str, *, reason: str) -> Query[str]:
+    """Take a ready job out of its queue, for an operator to look at; answers its id."""
+    return Query("job_set_aside", {"id": job_id, "reason": reason}, first)
 
 
 def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[Claimed]:

@@ -31,9 +31,10 @@ class Born(NamedTuple):
 def record(steps: Sequence[tuple[Claimed, Record]], *, told: Mapping[str, str]) -> Query[Written]:
     """Write down steps, and what their workflows say of themselves where that has changed, by token.
 
-    Answers the attempts that were accepted.
+    Answers the attempts that were accepted. Of two records of one step the later stands: PostgreSQL would refuse both.
     """
-    rows = sorted(((job.id, job.token, step) for job, step in steps), key=itemgetter(0, 1))
+    by_step = {(job.token, step.key): (job.id, job.token, step) for job, step in steps}
+    rows = sorted(by_step.values(), key=itemgetter(0, 1))
     ids, tokens, records = zip(*rows, strict=True)
     keys, positions, kinds, states, inputs, values, errors, attempts, delays, untils, forms, ago, signals = zip(
         *records, strict=True

@@ -10,12 +10,16 @@ import logging
 import random
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from math import inf
+from uuid import UUID
 
-from rowlock.db.link import Link
+from rowlock.db.link import Link, Refused
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, queues, workers
+from rowlock.store.jobs import Lane
+from rowlock.worker.aside import REFUSES
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.run import Runner
@@ -44,6 +48,9 @@ _TAKE_UP_EVERY = 5.0
 _TAKE_UP_SHARE = 0.02
 # Whoever sets suspects aside notifies; should that get lost, they are looked for so often.
 _SUSPECT_EVERY = 10.0
+# Tries of a claim before its jobs are claimed one by one, and how many of them are at a time.
+_TRIES = 2
+_SINGLY = 100
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
@@ -142,7 +149,15 @@ class Claimer:
         started = time.monotonic()
         below = not self._floors.until_look_below(started, idle=self._idle)
         lanes = self._floors.lanes(self._queues.order(), below=below)
-        rows = await self._link.run(jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()))
+        try:
+            rows = await self._link.run(
+                jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=_TRIES
+            )
+        except Refused as error:
+            if below:  # perhaps it takes too long: look from the floors first
+                self._floors.looked_below(time.monotonic(), time.monotonic() - started)
+            self._looked_below = below
+            return await self._claim_singly(lanes, error)
         ended = time.monotonic()
         in_order(rows, lanes)
         if below:
@@ -158,10 +173,42 @@ class Claimer:
         self._next_take_up = looked + max(_TAKE_UP_EVERY, (looked - ended) / _TAKE_UP_SHARE)
         return len(rows) + taken
 
+    async def _claim_singly(self, lanes: Sequence[Lane], error: Refused) -> int:
+        """Claim job by job: a claim fails again and again, and one whose row is broken must not stop the others."""
+        log.warning("PostgreSQL refuses a claim (%s); claiming job by job", error)
+        found = 0
+        with suppress(Refused):
+            for place in await self._link.run(jobs.peek(lanes=lanes, limit=_SINGLY), tries=_TRIES):
+                if self._stopping or self._runner.room() <= 0:
+                    break
+                found += await self._claim_one(place)
+        return found
+
+    async def _claim_one(self, place: Lane) -> int:
+        started = time.monotonic()
+        try:
+            rows = await self._link.run(
+                jobs.claim(lanes=[place], limit=1, worker=self._worker, free=self._runner.free()), tries=_TRIES
+            )
+        except Refused as error:
+            if error.slow:
+                raise
+            job_id = str(UUID(int=UUID(place.id).int + 1))
+            if await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=_TRIES):
+                log.error("%s cannot be claimed (%s); it is set aside: edit, cancel or delete it", job_id, error)  # noqa: TRY400
+            return 0
+        self._take(rows, asked=1, round_trip=time.monotonic() - started)
+        return len(rows)
+
     async def _take_up(self, room: int) -> int:
         started = time.monotonic()
         query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
-        if rows := await self._link.run(query):
+        try:
+            rows = await self._link.run(query, tries=_TRIES)
+        except Refused as error:
+            log.error("jobs that wait for code cannot be taken up (%s)", error)  # noqa: TRY400  it is its answer
+            return 0
+        if rows:
             self._take(rows, asked=room, round_trip=time.monotonic() - started)
         return len(rows)
 

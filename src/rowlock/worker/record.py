@@ -22,13 +22,24 @@ from rowlock.errors import LeaseLost, WorkflowError
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Signal, Spawned, Step
 from rowlock.store import endings, jobs, schema, steps
+from rowlock.store.query import LARGEST_STATEMENT
 
 T = TypeVar("T")
+W = TypeVar("W", bound="Record | Spawned")
 
 log = logging.getLogger("rowlock.worker")
 
 # Rows in one statement: so many that the commit is shared, so few that nobody waits long for it.
 _LARGEST_BATCH = 1_000
+# Tries of a batch before it is halved. What stands alone is tried again after growing pauses: three times if others
+# could be written meanwhile, and more often if not, for then it is the server that is ill.
+_TRIES = 2
+_TRIES_ALONE, _MOST_TRIES = 3, 9
+_FIRST_PAUSE = 0.25
+# What a workflow may remember in all. PostgreSQL makes one JSON text of it in the end: 64 MiB take a second or two, and
+# beyond 1 GB it cannot.
+LARGEST_RECORD = 64 * 1024 * 1024
+_UNDOING = ("undo", "failure")
 # So many that were answered together are answered in two parts: see Recorder._answer.
 _WORTH_PARTING = 16
 # A row that somebody else has locked is tried again after this many seconds.
@@ -45,13 +56,15 @@ class Loaded:
 
 
 @dataclass(slots=True)
-class _Request(Generic[T]):
+class _Request(Generic[W]):
     """Something to write, for an attempt that waits until it is written."""
 
     row: Claimed
-    what: Sequence[T]
+    what: Sequence[W]
     told: str | None
     done: asyncio.Future[None]
+    since: float = field(default_factory=monotonic)
+    failures: int = 0
 
 
 class Recorder:
@@ -67,6 +80,8 @@ class Recorder:
         self._children: deque[_Request[Spawned]] = deque()
         self._rest: deque[Callable[[Link], Awaitable[None]]] = deque()
         self._clock: tuple[datetime, float] | None = None
+        self._good_at = 0.0  # when something was written at last
+        self._sizes: dict[str, int] = {}  # of what workflows remember, by token, as far as we have seen it
         self.told: dict[str, str] = {}  # what workflows say of themselves at last, by token, for who settles them
 
     @property
@@ -94,14 +109,47 @@ class Recorder:
         self._wake()
         return await done
 
+    def size(self, row: Claimed) -> int:
+        """How many characters this workflow remembers."""
+        return self._sizes.get(row.token, 0)
+
+    def forget(self, rows: Iterable[Claimed]) -> None:
+        """These attempts are over."""
+        if self._sizes or self.told:
+            for row in rows:
+                self._sizes.pop(row.token, None)
+                self.told.pop(row.token, None)
+
+    def _grow(self, row: Claimed, records: Sequence[Record]) -> None:
+        """Count what is to be written; WorkflowError if it is too much. What undoes must not be stopped."""
+        grows = sum(map(_size, records))
+        before = self.size(row)
+        size = before + grows
+        if size > LARGEST_RECORD and not all(record.kind in _UNDOING for record in records):
+            raise WorkflowError(
+                f"the workflow would remember {size / 2**20:.0f} MiB, more than {LARGEST_RECORD // 2**20}; keep what "
+                "is large in a table or store of your own and return its place, or begin anew by ctx.restart(…)"
+            )
+        if before <= LARGEST_RECORD // 2 < size:
+            log.warning(
+                "%s %s remembers %.0f MiB, and may remember no more than %d; it is read whole at every wake",
+                row.task,
+                row.id,
+                size / 2**20,
+                LARGEST_RECORD // 2**20,
+            )
+        self._sizes[row.token] = size
+
     async def record(self, row: Claimed, records: Sequence[Record], *, told: str | None) -> None:
         """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
+        self._grow(row, records)
         await self._asked(self._records, row, records, told)
 
     async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
         """Write down children and enqueue them, both or neither; LeaseLost if it may not."""
-        for first in range(0, len(children), _LARGEST_BATCH):
-            await self._asked(self._children, row, children[first : first + _LARGEST_BATCH], None)
+        left = deque(children)
+        while left:
+            await self._asked(self._children, row, _fill(left, lambda child: (1, _size(child))), None)
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
@@ -122,7 +170,7 @@ class Recorder:
         """What a workflow has said of itself at last."""
         return next(iter(await self._aside(lambda link: link.run(endings.state(row)))), None)
 
-    async def _asked(self, queue: deque[_Request[T]], row: Claimed, what: Sequence[T], told: str | None) -> None:
+    async def _asked(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], told: str | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(_Request(row, what, told, done))
         self._wake()
@@ -132,7 +180,12 @@ class Recorder:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def answer(link: Link) -> None:
-            said = await say(link)
+            try:
+                said = await say(link)
+            except Refused as error:
+                if not done.done():
+                    done.set_exception(_refused(error))
+                return
             if not done.done():
                 done.set_result(said)
 
@@ -155,30 +208,49 @@ class Recorder:
 
     async def _load(self, link: Link) -> None:
         loads, self._loads = self._loads, {}
-        found = {row.id: Loaded() for row, _ in loads.values()}
-        signalled = [row.id for row, _ in loads.values() if row.wakes]
+        await self._load_part(link, list(loads.values()))
+
+    async def _load_part(self, link: Link, loads: Sequence[tuple[Claimed, asyncio.Future[Loaded]]]) -> None:
+        """Read what these remember; where that fails again and again, halved until who cannot be read stands alone."""
+        try:
+            found = await self._look_up(link, [row for row, _ in loads])
+        except Refused as error:
+            if len(loads) > 1:
+                middle = len(loads) // 2
+                await self._load_part(link, loads[:middle])
+                await self._load_part(link, loads[middle:])
+            elif not loads[0][1].done():
+                loads[0][1].set_exception(_refused(error))
+            return
+        for row, done in loads:
+            self._sizes[row.token] = sum(map(_size, found[row.id].steps))
+            if not done.done():
+                done.set_result(found[row.id])
+
+    async def _look_up(self, link: Link, rows: Sequence[Claimed]) -> dict[str, Loaded]:
+        found = {row.id: Loaded() for row in rows}
+        signalled = [row.id for row in rows if row.wakes]
         at: str | None = None
-        for job, step, at in await link.run(steps.load(found)):
+        for job, step, at in await link.run(steps.load(found), tries=_TRIES):
             found[job].steps.append(step)
             found[job].at = at
         if at is not None:
             self.set_clock(datetime.fromisoformat(at))
         elif self._clock is None:
             self.set_clock(*await link.run(schema.now()))
-        for job, signal in await link.run(steps.load_signals(signalled)) if signalled else ():
+        for job, signal in await link.run(steps.load_signals(signalled), tries=_TRIES) if signalled else ():
             found[job].signals.append(signal)
-        for row, done in loads.values():
-            if not done.done():
-                done.set_result(found[row.id])
+        return found
 
     async def _write(self, link: Link, batch: list[_Request[Record]]) -> None:
         written = [(request.row, record) for request in batch for record in request.what]
         told = {request.row.token: request.told for request in batch if request.told is not None}
         try:
-            answer = await link.run(steps.record(written, told=told))
+            answer = await link.run(steps.record(written, told=told), tries=_tries(batch))
         except Refused as error:
-            await self._halve(link, batch, self._write, error)
+            await self._halve(link, batch, self._write, self._records, error)
             return
+        self._good_at = monotonic()
         if answer:
             self.set_clock(datetime.fromisoformat(answer[0].now))
         await self._accepted(link, batch, {token for token, _ in answer}, self._records)
@@ -186,14 +258,15 @@ class Recorder:
     async def _spawn(self, link: Link, batch: list[_Request[Spawned]]) -> None:
         born = [(request.row, child) for request in batch for child in request.what]
         try:
-            accepted = await link.converse(lambda: steps.spawn_all(born))
+            accepted = await link.converse(lambda: steps.spawn_all(born), tries=_tries(batch))
         except Refused as error:
-            await self._halve(link, batch, self._spawn, error)
+            await self._halve(link, batch, self._spawn, self._children, error)
             return
+        self._good_at = monotonic()
         await self._accepted(link, batch, accepted, self._children)
 
     async def _accepted(
-        self, link: Link, batch: list[_Request[T]], tokens: set[str], queue: deque[_Request[T]]
+        self, link: Link, batch: list[_Request[W]], tokens: set[str], queue: deque[_Request[W]]
     ) -> None:
         """Some rows were skipped. Still ours: somebody has them locked, so once more. Else the job is lost."""
         missing = [request for request in batch if request.row.token not in tokens]
@@ -205,7 +278,7 @@ class Recorder:
                 request.done.set_exception(_lost(request.row))
         self._answer([request for request in batch if request.row.token in tokens] if missing else batch)
 
-    def _answer(self, written: list[_Request[T]]) -> None:
+    def _answer(self, written: list[_Request[W]]) -> None:
         """Told all at once, many would all come back at once, and PostgreSQL would have nothing to do until then.
 
         So the second half of them is told when the first half has had its turn (11 % more workflows of five steps a
@@ -216,40 +289,72 @@ class Recorder:
         if first < len(written):
             asyncio.get_running_loop().call_soon(_tell, written[first:])  # it stands behind them
 
-    def _again(self, queue: deque[_Request[T]], request: _Request[T]) -> None:
+    def _again(self, queue: deque[_Request[W]], request: _Request[W]) -> None:
         queue.append(request)
         self._wake()
 
     async def _halve(
         self,
         link: Link,
-        batch: list[_Request[T]],
-        write: Callable[[Link, list[_Request[T]]], Awaitable[None]],
+        batch: list[_Request[W]],
+        write: Callable[[Link, list[_Request[W]]], Awaitable[None]],
+        queue: deque[_Request[W]],
         error: Refused,
     ) -> None:
-        """PostgreSQL refuses something: halved until it stands alone, and then its workflow is told."""
+        """Something cannot be written: halved until it stands alone, and then its workflow is told, if not at once."""
         if len(batch) > 1:
             middle = len(batch) // 2
             await write(link, batch[:middle])
             await write(link, batch[middle:])
-        elif not batch[0].done.done():
-            batch[0].done.set_exception(WorkflowError(f"PostgreSQL refuses what this step is to remember: {error}"))
+            return
+        [request] = batch
+        request.failures += 1
+        enough = _TRIES_ALONE if self._good_at > request.since else _MOST_TRIES
+        if not error.certain and request.failures < enough:
+            pause = _FIRST_PAUSE * 2 ** (request.failures - 1)
+            asyncio.get_running_loop().call_later(pause, self._again, queue, request)
+        elif not request.done.done():
+            request.done.set_exception(_refused(error))
 
 
-def _tell(written: Iterable[_Request[T]]) -> None:
+def _tries(batch: Sequence[object]) -> int:
+    return _TRIES if len(batch) > 1 else 1
+
+
+def _refused(error: Refused) -> WorkflowError:
+    return WorkflowError(f"PostgreSQL refuses what this workflow is to remember: {error}")
+
+
+def _tell(written: Iterable[_Request[W]]) -> None:
     for request in written:
         if not request.done.done():
             request.done.set_result(None)
 
 
-def _taken(queue: deque[_Request[T]]) -> list[_Request[T]]:
+def _taken(queue: deque[_Request[W]]) -> list[_Request[W]]:
     """As many as go into one statement; those of one workflow may come apart, for each is whole in itself."""
-    batch: list[_Request[T]] = []
-    room = _LARGEST_BATCH
-    while queue and (not batch or len(queue[0].what) <= room):
-        room -= len(queue[0].what)
+    return _fill(queue, lambda request: (len(request.what), sum(map(_size, request.what))))
+
+
+def _fill(queue: deque[T], measure: Callable[[T], tuple[int, int]]) -> list[T]:
+    """Take as many as go into one statement, by rows and by characters: one at the least."""
+    batch: list[T] = []
+    rows, characters = _LARGEST_BATCH, LARGEST_STATEMENT
+    while queue:
+        more, longer = measure(queue[0])
+        rows, characters = rows - more, characters - longer
+        if batch and (rows < 0 or characters < 0):
+            break
         batch.append(queue.popleft())
     return batch
+
+
+def _size(what: Record | Step | Spawned) -> int:
+    """About how many characters it is."""
+    size = len(what.input or "")
+    if isinstance(what, Spawned):
+        return size + len(what.job.args)
+    return size + len(what.value or "") + len(what.error or "")
 
 
 def _lost(row: Claimed) -> LeaseLost:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
 from rowlock.db.link import Link, Refused
-from rowlock.model.failure import describe
-from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled
+from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled, size_of
 from rowlock.model.row import Claimed
 from rowlock.store import endings, jobs
-from rowlock.store.query import Query
+from rowlock.store.query import LARGEST_STATEMENT, Query
+from rowlock.worker.aside import Aside, Finished, is_aside
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.progress import ProgressBoard
 from rowlock.worker.record import Recorder
@@ -23,10 +24,13 @@ from rowlock.workflow.report import about
 log = logging.getLogger("rowlock.worker")
 
 _LARGEST_BATCH = 1_000
+# Tries of a batch before it is taken apart.
+_TRIES = 2
+# A workflow that remembers so many bytes ends in a statement of its own.
+_LARGE_RECORD = 1024 * 1024
 # A row that somebody else has locked is tried again after this many seconds.
 _LOCKED_PAUSE = 0.05
 
-Finished = tuple[Claimed, Unsettled]
 # Builds the statement that writes a batch of one kind of outcomes.
 Write = Callable[[Sequence[Any]], Query[str]]
 
@@ -62,7 +66,7 @@ class Settler:
         self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
         self._breakers = breakers
-        self._make_partitions = make_partitions
+        self._aside = Aside(beside=link, write=self._write, make_partitions=make_partitions)
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
         self._open = 0
@@ -85,6 +89,15 @@ class Settler:
 
     async def run(self) -> None:
         """Settle until cancelled."""
+        loops = [asyncio.create_task(self._settle_all()), asyncio.create_task(self._aside.run())]
+        try:
+            await asyncio.gather(*loops)  # should one fail, so does the other
+        finally:
+            for loop in loops:
+                loop.cancel()
+            await asyncio.wait(loops)
+
+    async def _settle_all(self) -> None:
         while True:
             await self._some.wait()
             self._some.clear()
@@ -94,9 +107,20 @@ class Settler:
                 for look in self.looks:
                     if look.is_due:
                         await look.look(self._link)
-                batch = [self._finished.popleft() for _ in range(min(len(self._finished), _LARGEST_BATCH))]
+                batch = self._take()
                 await self._write_progress(batch)
                 await self._settle(batch)
+
+    def _take(self) -> list[Finished]:
+        """As many as go into one statement, by their number and by their size."""
+        batch: list[Finished] = []
+        room = LARGEST_STATEMENT
+        while self._finished and len(batch) < _LARGEST_BATCH:
+            room -= size_of(self._finished[0][1])
+            if room < 0 and batch:
+                break
+            batch.append(self._finished.popleft())
+        return batch
 
     @property
     def _is_due(self) -> bool:
@@ -114,7 +138,7 @@ class Settler:
         if not said:
             return
         try:
-            await self._link.run(jobs.progress(said))
+            await self._link.run(jobs.progress(said), tries=_TRIES)
         except Refused as error:
             log.error("PostgreSQL refuses progress of %d jobs (%s)", len(said), error)  # noqa: TRY400  it is its answer
 
@@ -124,8 +148,22 @@ class Settler:
         for finished in batch:
             kinds.setdefault(self._way(*finished), []).append(finished)
         for write, alike in kinds.items():
-            for part in [[one] for one in alike] if write == _restart_query else [alike]:
-                await self._write(part, write)
+            if write == self._end_query:
+                alike = self._part_large(alike)  # noqa: PLW2901
+            for part in [[one] for one in alike] if write == _restart_query else [alike] if alike else []:
+                try:
+                    await self._write(self._link, part)
+                    self._aside.good_at = time.monotonic()
+                except Refused as error:
+                    log.warning("%d outcomes are settled apart: PostgreSQL refuses them (%s)", len(part), error)
+                    self._aside.add(part)
+
+    def _part_large(self, ended: list[Finished]) -> list[Finished]:
+        """Workflows whose records are large take long to be folded: apart, where nobody waits for them."""
+        large = [one for one in ended if self.recorder.size(one[0]) > _LARGE_RECORD]
+        for one in large:
+            self._aside.add([one])
+        return [one for one in ended if self.recorder.size(one[0]) <= _LARGE_RECORD] if large else ended
 
     def _way(self, row: Claimed, outcome: Unsettled) -> Write:
         """How an outcome is written."""
@@ -147,54 +185,31 @@ class Settler:
         return endings.give_back(returned, told=self._told(returned))
 
     def _told(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
+        """What these workflows say of themselves; of one that is set aside it may be what was refused."""
         told = self.recorder.told
-        return {row.token: told[row.token] for row, _ in finished if row.token in told} if told else {}
+        if not told:
+            return {}
+        return {row.token: told[row.token] for row, outcome in finished if row.token in told and not is_aside(outcome)}
 
-    async def _write(self, batch: Sequence[Finished], query: Write) -> None:
-        """Write a batch; one that PostgreSQL refuses is halved until the bad row stands alone."""
+    async def _write(self, link: Link, batch: Sequence[Finished]) -> None:
+        """Write a batch of one kind; Refused when PostgreSQL does not accept it, or fails at it again and again."""
         try:
-            written = await self._link.run(query(batch))
-        except Refused as error:
-            if error.lacks_partition:
-                await self._make_partitions()
-                await self._write(batch, query)
-            else:
-                await self._halve(batch, query, error)
-        except Exception as error:
-            await self._halve(batch, query, error)
-        else:
-            if len(written) < len(batch):
-                batch = await self._sort_out(batch, set(written))
-            if self._breakers:
-                accepted = set(written)
-                await self._breakers.count(self._link, [one for one in batch if one[0].token in accepted])
-            self._done([row for row, _ in batch])
+            written = await link.run(self._way(*batch[0])(batch), tries=_TRIES)
+        except Refused:
+            raise
+        except Exception as error:  # a statement that cannot be built or sent: one outcome is no text, say
+            raise Refused(error) from error
+        if len(written) < len(batch):
+            batch = await self._sort_out(link, batch, set(written))
+        if self._breakers:
+            accepted = set(written)
+            await self._breakers.count(self._link, [one for one in batch if one[0].token in accepted])
+        self._done([row for row, _ in batch])
 
-    async def _halve(self, batch: Sequence[Finished], query: Write, error: Exception) -> None:
-        if len(batch) > 1:
-            middle = len(batch) // 2
-            await self._write(batch[:middle], query)
-            await self._write(batch[middle:], query)
-            return
-        row, outcome = batch[0]
-        if row.version is not None and not isinstance(outcome, Failed | Cancelled | Blocked):
-            # To fail it here would leave what it has done. It waits; what it says of itself may be what is refused.
-            self.recorder.told.pop(row.token, None)
-            self._finished.append((row, Blocked("code", f"PostgreSQL refuses its outcome: {describe(error).message}")))
-            self._some.set()
-        elif isinstance(outcome, Failed):
-            fault = "%s %s cannot be settled (%s); its lease will run out"
-            log.error(fault, row.task, row.id, error, extra=about(row))
-            self._done([row])
-        else:
-            log.error("%s %s: PostgreSQL refuses its outcome (%s)", row.task, row.id, error, extra=about(row))
-            self._finished.append((row, Failed(describe(error).to_json(), "refused")))
-            self._some.set()
-
-    async def _sort_out(self, batch: Sequence[Finished], written: set[str]) -> list[Finished]:
+    async def _sort_out(self, link: Link, batch: Sequence[Finished], written: set[str]) -> list[Finished]:
         """Some rows were skipped. Still ours: somebody has them locked, or wants them cancelled. Else they are lost."""
         missing = [(row, outcome) for row, outcome in batch if row.token not in written]
-        still_ours = dict(await self._link.run(jobs.held([row for row, _ in missing])))
+        still_ours = dict(await link.run(jobs.held([row for row, _ in missing])))
         later: list[Finished] = []
         for row, outcome in missing:
             if row.token not in still_ours:
@@ -213,9 +228,7 @@ class Settler:
 
     def _done(self, rows: Sequence[Claimed]) -> None:
         self._settled(rows)
-        if self.recorder.told:
-            for row in rows:
-                self.recorder.told.pop(row.token, None)
+        self.recorder.forget(rows)
         self._open -= len(rows)
         if not self._open:
             self._all_done.set()

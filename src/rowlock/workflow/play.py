@@ -261,8 +261,9 @@ class Play:
         except WorkflowError as error:
             self._fail(error)
             return
-        if opens := [record for pending in self._waits.values() for record in pending.opens()]:
-            self._parking = asyncio.create_task(self._park(opens))
+        # Two branches may wait for the same one, each by a ctx.any of its own.
+        if opens := {record.key: record for pending in self._waits.values() for record in pending.opens()}:
+            self._parking = asyncio.create_task(self._park(list(opens.values())))
         else:
             self.end("park")
 

@@ -1,6 +1,7 @@
 -- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
 -- other code may have refused them, or blocked by a worker that is gone: in a rolling deploy the new workers started before the
 -- old ones refused. Whoever takes it up and refuses it, too, is now the one who did: each ends once before it is tried again.
+-- What PostgreSQL itself has refused is nobody's to take up: it waits for an operator.
 -- :tasks are as workers name them, NAME and for workflows NAME@VERSION; the names alone are what the index knows.
 with paused as materialized (
     select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
@@ -10,6 +11,7 @@ picked as materialized (
     from rowlock.jobs as job
     where job.state = 'waiting'
         and job.waits_for = 'code'
+        and coalesce(job.reason, '') not like 'PostgreSQL refuses to %'
         and job.task = any(array(select split_part(known.name, '@', 1) from unnest(:tasks::text[]) as known (name)))
         and job.task || coalesce('@' || job.version, '') = any(:tasks::text[])
         and job.task <> all(array(select name from paused where kind = 'task'))

@@ -1,0 +1,152 @@
+"""Aside: what could not be written with the rest, or is too large to be, on a connection of its own.
+
+A batch that fails is halved until what is wrong with it stands alone. The others wait for none of this: they are
+settled on the worker's usual connection meanwhile. What stands alone and fails again and again ends as failed, with
+that error; if even this is refused, the job is set aside, as one that waits for code, with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from rowlock.db.link import Link, Refused
+from rowlock.model.failure import describe
+from rowlock.model.outcome import Blocked, Cancelled, Failed, Succeeded, Unsettled
+from rowlock.model.row import Claimed
+from rowlock.workflow.report import about
+
+log = logging.getLogger("rowlock.worker")
+
+Finished = tuple[Claimed, Unsettled]
+Write = Callable[[Link, Sequence[Any]], Awaitable[None]]
+
+# What fails alone is tried again after so many seconds, then twice as many, up to the longest.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
+# So often, if others could be settled in the meantime: then it is not the server that is ill. Else as often as this.
+_TRIES, _MOST_TRIES = 3, 9
+# What is settled here may take longer: nothing else waits for it.
+_DEADLINE = 60.0
+# The connection is closed when it was not needed for so many seconds.
+_IDLE = 10.0
+_MAKE_EVERY = 1.0
+# The reason of a job that is set aside begins so; job_take_up passes it over.
+REFUSES = "PostgreSQL refuses"
+_LONGEST_REASON = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A part of a batch, and how it has fared."""
+
+    batch: Sequence[Finished]
+    since: float
+    failures: int = 0
+
+
+class Aside:
+    """The loop that settles what cannot be settled with the rest."""
+
+    def __init__(self, *, beside: Link, write: Write, make_partitions: Callable[[], Awaitable[None]]) -> None:
+        """`write` settles a batch on a connection, or raises Refused."""
+        self._link = beside.another(name="rowlock settle apart", deadline=_DEADLINE)
+        self._write = write
+        self._make_partitions = make_partitions
+        self._parts: deque[_Part] = deque()
+        self._some = asyncio.Event()
+        self._made_at = 0.0
+        self.good_at = 0.0  # by time.monotonic(): when something was settled at last
+
+    def add(self, batch: Sequence[Finished]) -> None:
+        """Settle this, apart."""
+        self._put(_Part(batch, monotonic()))
+
+    async def run(self) -> None:
+        """Settle until cancelled."""
+        try:
+            await self._settle_all()
+        finally:
+            await self._link.close()
+
+    async def _settle_all(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_IDLE):
+                    await self._some.wait()
+            except TimeoutError:
+                await self._link.close()
+                await self._some.wait()
+            self._some.clear()
+            while self._parts:
+                part = self._parts.popleft()
+                try:
+                    await self._write(self._link, part.batch)
+                    self.good_at = monotonic()
+                except Refused as error:
+                    await self._failed(part, error)
+
+    def _put(self, part: _Part) -> None:
+        self._parts.append(part)
+        self._some.set()
+
+    async def _failed(self, part: _Part, error: Refused) -> None:
+        if error.lacks_partition and monotonic() - self._made_at > _MAKE_EVERY:
+            await self._make_partitions()
+            self._made_at = monotonic()
+            self._put(part)
+        elif len(part.batch) > 1:
+            middle = len(part.batch) // 2
+            self._put(_Part(part.batch[:middle], part.since))
+            self._put(_Part(part.batch[middle:], part.since))
+        else:
+            await self._failed_alone(part, error)
+
+    async def _failed_alone(self, part: _Part, error: Refused) -> None:
+        """Try again later, or give up as little as will do. Without a partition nothing else would do either."""
+        part.failures += 1
+        others = self.good_at > part.since
+        if not error.lacks_partition and (error.certain or part.failures >= (_TRIES if others else _MOST_TRIES)):
+            [(row, outcome)] = part.batch
+            if await self._give_up(row, outcome, error):
+                return
+        pause = min(_FIRST_PAUSE * 2 ** min(part.failures - 1, 16), _LONGEST_PAUSE)
+        asyncio.get_running_loop().call_later(pause, self._put, part)
+
+    async def _give_up(self, row: Claimed, outcome: Unsettled, error: Refused) -> bool:
+        """End the job as failed; a job that cannot even end waits, and says why. False when that is refused, too."""
+        for instead in _instead(row, outcome, error):
+            try:
+                await self._write(self._link, [(row, instead)])
+            except Refused as refused:
+                fault = "%s %s: PostgreSQL refuses to write %s, too (%s)"
+                log.error(fault, row.task, row.id, type(instead).__name__, refused, extra=about(row))  # noqa: TRY400
+            else:
+                became = "it has failed" if isinstance(instead, Failed) else "it is set aside: edit or cancel it"
+                fault = "%s %s: PostgreSQL refuses its outcome (%s); %s"
+                log.error(fault, row.task, row.id, error, became, extra=about(row))
+                return True
+        return False
+
+
+def _instead(row: Claimed, outcome: Unsettled, error: Refused) -> list[Unsettled]:
+    """What may stand in for an outcome. A workflow that ends as failed is not undone any more: better it waits, and the
+    next worker that starts tries again, from its record.
+    """
+    why = describe(error)
+    if row.version is not None and not isinstance(outcome, Failed | Cancelled):
+        return [Blocked("code", f"{REFUSES} its outcome: {why.message}"[:_LONGEST_REASON])]
+    aside = Blocked("code", f"{REFUSES} to end it: {why.message}"[:_LONGEST_REASON])
+    ends = isinstance(outcome, Succeeded | Failed | Cancelled)
+    if (error.certain or ends) and not (isinstance(outcome, Failed) and outcome.reason == "refused"):
+        return [Failed(why.to_json(), "refused"), aside]
+    return [aside]
+
+
+def is_aside(outcome: Unsettled) -> bool:
+    """Whether it stands in for one that was refused."""
+    return isinstance(outcome, Blocked) and outcome.reason.startswith(REFUSES)

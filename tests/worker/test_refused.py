@@ -1,0 +1,265 @@
+"""What PostgreSQL does not accept, or fails at every time: it costs the job that it belongs to, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from contextlib import suppress
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from rowlock import Rowlock
+from rowlock.db import partitions
+from rowlock.db.link import Link, Refused
+from rowlock.db.session import CommitLost, Server, connect
+from rowlock.model.ids import new_id
+from rowlock.model.row import NewJob
+from rowlock.store import jobs
+from rowlock.store.query import LARGEST_STATEMENT, Query, first
+from rowlock.worker import record, settle
+from rowlock.workflow.context import Context
+from tests.waiting import until
+from tests.worker.working import Db, ended, one, work_off, work_until, working
+
+MEBIBYTE = 1024 * 1024
+APART = "select count(*) = 1 from pg_stat_activity where application_name = 'rowlock settle apart'"
+HOUR = timedelta(hours=1)
+
+
+def breaks(db: Db, table: str, when: str, state: str = "XX001") -> None:
+    """Every write of such a row fails, as one whose TOAST block is lost, or that is too large."""
+    db.execute(
+        f"""create function public.broken() returns trigger language plpgsql as
+        $$ begin raise exception 'unexpected chunk number' using errcode = '{state}'; end $$"""
+    )
+    db.execute(
+        f"create trigger broken before insert or update on rowlock.{table} for each row when ({when}) "
+        "execute function public.broken()".encode()
+    )
+
+
+@pytest.fixture(autouse=True)
+def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowlock.worker.aside._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("rowlock.worker.record._FIRST_PAUSE", 0.01)
+
+
+@pytest.mark.parametrize("state", ["XX001", "54000", "21000", "0A000", "53200"])
+def test_an_outcome_that_cannot_be_written_fails_its_job_and_holds_up_no_other(
+    app: Rowlock, db: Db, state: str
+) -> None:
+    runs: list[int] = []
+
+    @app.task(name="quick")
+    async def quick(n: int) -> int:
+        runs.append(n)
+        return n
+
+    breaks(db, "history", "new.result::text = '13'", state)
+    app.enqueue_many(quick.bind(n) for n in range(20))
+    work_off(app, db)
+
+    assert sorted(runs) == list(range(20))
+    assert one(db, "select count(*) from rowlock.history where state = 'succeeded'") == 19
+    failed = db.execute("select reason, args->>'n', errors[1]->>'message' from rowlock.history where state = 'failed'")
+    assert failed.fetchall() == [("refused", "13", "unexpected chunk number")]
+
+
+def test_a_job_that_cannot_end_in_any_way_is_set_aside_and_says_why(app: Rowlock, db: Db) -> None:
+    runs: list[int] = []
+
+    @app.task(name="quick")
+    async def quick(n: int) -> None:
+        runs.append(n)
+
+    breaks(db, "history", "new.args->>'n' = '3'")
+    app.enqueue_many(quick.bind(n) for n in range(5))
+    work_off(app, db)
+    work_until(app, lambda: one(db, "select count(*) = 1 from rowlock.parked"))  # a new worker does not take it up
+
+    assert sorted(runs) == [0, 1, 2, 3, 4]
+    assert len(ended(db)) == 4
+    query = "select state, waits_for, reason, args->>'n' from rowlock.jobs"
+    assert db.execute(query).fetchall() == [
+        ("waiting", "code", "PostgreSQL refuses to end it: unexpected chunk number", "3")
+    ]
+
+
+def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick(n: int) -> None: ...
+
+    breaks(db, "jobs", "new.state = 'running' and new.args->>'n' = '1'")
+    app.enqueue_many(quick.bind(n) for n in range(5))
+    work_off(app, db)
+
+    assert len(ended(db)) == 4
+    query = "select state, waits_for, reason, args->>'n' from rowlock.jobs"
+    assert db.execute(query).fetchall() == [
+        ("waiting", "code", "PostgreSQL refuses to claim it: unexpected chunk number", "1")
+    ]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_wait_that_is_given_twice_is_one_wait(app: Rowlock, db: Db, *, shared: bool) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    @app.workflow(name="w")
+    async def w(ctx: Context) -> str:
+        said = ctx.signal("go")
+        if not shared:
+            return str((await ctx.any(said, said)).value)
+        return str((await asyncio.gather(ctx.any(said, ctx.sleep(HOUR)), ctx.any(said, ctx.sleep(2 * HOUR))))[1].value)
+
+    job = w.enqueue()
+    with working(app):
+        until(lambda: one(db, "select count(*) = 1 from rowlock.jobs where claims = 1 and token is null"))
+        quick.enqueue()
+        until(lambda: len(ended(db)) == 1)
+        app.signal(job.id, "go", "gone")
+        until(lambda: len(ended(db)) == 2)
+
+    assert job.result() == "gone"
+
+
+def test_a_step_that_cannot_be_remembered_fails_its_workflow_and_no_other(app: Rowlock, db: Db) -> None:
+    async def give(n: int) -> int:
+        return n
+
+    @app.workflow(name="w")
+    async def w(ctx: Context, n: int) -> int:
+        return await ctx.step(give, n)
+
+    breaks(db, "steps", "new.value::text = '3'")
+    app.enqueue_many(w.bind(n) for n in range(6))
+    work_off(app, db)
+
+    query = "select state, args->>'n' from rowlock.history where state <> 'succeeded'"
+    assert db.execute(query).fetchall() == [("failed", "3")]
+    assert len(ended(db)) == 6
+
+
+def test_a_workflow_that_would_remember_too_much_fails_and_is_warned_before(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(record, "LARGEST_RECORD", 2 * MEBIBYTE)
+    undone: list[str] = []
+
+    async def large() -> str:
+        return "x" * 600_000
+
+    @app.workflow(name="w")
+    async def w(ctx: Context) -> None:
+        ctx.undo(undone.append, "undone")
+        for _ in range(5):
+            await ctx.step(large)
+
+    w.enqueue()
+    with caplog.at_level(logging.WARNING):
+        work_off(app, db)
+
+    [(state, error)] = db.execute("select state, errors[1]->>'message' from rowlock.history").fetchall()
+    assert state == "failed"
+    assert error.startswith("the workflow would remember 2 MiB, more than 2; keep what is large")
+    assert undone == ["undone"]
+    assert "remembers 1 MiB, and may remember no more than 2" in caplog.text
+
+
+def test_a_workflow_with_a_large_record_ends_where_nobody_waits_for_it(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settle, "_LARGE_RECORD", 1000)
+
+    async def large() -> str:
+        return "x" * 2000
+
+    @app.workflow(name="w")
+    async def w(ctx: Context) -> None:
+        await ctx.step(large)
+
+    w.enqueue()
+    with working(app):
+        until(lambda: len(ended(db)) == 1)
+        assert one(db, f"{APART} and datname = current_database()")
+
+
+def test_jobs_without_a_partition_hold_up_no_other(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.task(name="quick", history=False)
+    async def quick() -> None: ...
+
+    @app.task(name="kept")
+    async def kept() -> None: ...
+
+    making, allowed = partitions.make_partitions, threading.Event()
+
+    def make(*args: object, **options: object) -> None:
+        if not allowed.is_set():
+            raise psycopg.errors.InsufficientPrivilege("no")
+        making(*args, **options)  # type: ignore[arg-type]
+
+    with working(app):
+        until(lambda: one(db, "select count(*) = 1 from rowlock.parked"))
+        monkeypatch.setattr("rowlock.worker.retention.make_partitions", make)
+        for (name,) in db.execute(
+            "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass"
+        ):
+            db.execute(f"drop table {name}".encode())
+        kept.enqueue()
+        until(lambda: one(db, f"{APART} and datname = current_database()"))
+        quick.enqueue()
+        until(lambda: one(db, "select count(*) = 1 from rowlock.jobs"))
+        allowed.set()
+        until(lambda: len(ended(db)) == 1)
+
+    assert ended(db) == [("kept", "succeeded", None, 0)]
+
+
+def test_a_statement_carries_no_more_than_so_much(app: Rowlock, db: Db) -> None:
+    new = [NewJob(new_id(), "default", "t", "x" * (LARGEST_STATEMENT // 3), 0, 1) for _ in range(7)]
+
+    assert [len(chunk) for chunk in jobs.chunks(new)] == [3, 3, 1]
+
+
+def test_behind_a_pooler_nobody_gets_into_the_transaction_of_another(url: str, db: Db) -> None:
+    """One that fails would take the others along: their COMMIT answers ROLLBACK, and no error."""
+    new = [NewJob(new_id(), "default", "t", "{}", 0, 1) for _ in range(30)]
+    refused: Query[str] = Query("job_cancelling", {"worker": "no uuid"}, first)
+
+    async def go() -> list[object]:
+        link = Link(Server(url, pooler=True), "rowlock", name="test")
+        said = [link.run(query) for job in new for query in (jobs.enqueue([job]), refused)]
+        answers = await asyncio.gather(*said, return_exceptions=True)
+        await link.close()
+        return list(answers)
+
+    answers = asyncio.run(go())
+
+    assert answers[::2] == [[job.id] for job in new]
+    assert all(isinstance(answer, Refused) for answer in answers[1::2])
+    assert one(db, "select count(*) from rowlock.jobs") == 30
+
+
+def test_a_transaction_that_has_failed_is_not_taken_for_committed(url: str) -> None:
+    with (
+        connect(url, name="test") as connection,
+        pytest.raises(CommitLost, match="cannot be committed"),
+        connection.transaction(),
+        suppress(psycopg.errors.DivisionByZero),
+    ):
+        connection.execute("select 1 / 0")
+
+
+def test_the_server_ends_what_an_engine_session_has_given_up_on(url: str) -> None:
+    with connect(url, name="test", deadline=5.0, engine=True) as connection:
+        query = "select name, setting from pg_settings where name = any(%s)"
+        names = ["statement_timeout", "client_connection_check_interval", "tcp_user_timeout"]
+        settings: dict[str, str] = dict(connection.execute(query, [names]).fetchall())
+
+    assert settings["statement_timeout"] == "7000"
+    assert settings["client_connection_check_interval"] == ("1000" if sys.platform == "linux" else "0")
+    assert settings["tcp_user_timeout"] in ("60000", "0")  # over a Unix socket there is none
