@@ -21,10 +21,11 @@ from rowlock.dashboard.pages.overview import in_time
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.histogram import bucket, pack
 from rowlock.model.series import Point, Series
-from rowlock.model.stats import Durations
+from rowlock.model.stats import Count, DatabaseStats, Durations, FleetStats, Stats, TaskStats
 from tests.dashboard.browser import Browser
 from tests.rows import Db, put
 from tests.test_doctor import register
+from tests.workflow.remembering import put_step, put_workflow
 
 ODD = 'a/b?c <i> "q"'
 MINUTE = timedelta(minutes=1)
@@ -108,6 +109,48 @@ def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browse
     assert 'href="/jobs?state=failed&amp;reason=poison"' in page
     assert "<i>" not in page
     assert "by ann: &lt;b&gt;" in page
+
+
+def test_approvals_suspects_and_schedules_that_stand_still_need_a_person(client: Browser, app: Rowlock, db: Db) -> None:
+    register(app)
+    form = {"type": "boolean"}
+    refunds = [put_workflow(db, "waiting", task="refund") for _ in range(2)]
+    [signup, nap] = (put_workflow(db, "waiting", task=task) for task in ("signup", "nap"))
+    for job in (*refunds, signup):
+        put_step(db, job, "approval", took=None, kind="signal", form=form)
+    put_step(db, nap, "anything", took=None, kind="signal")
+    put(db, "waiting", queue="mail", waits_for="suspect")
+    app.schedules.add("sync", app.call("report"), timedelta(hours=1))
+    for ago in range(3):
+        db.execute(
+            """insert into rowlock.firings (schedule, slot, reason, at)
+               values ('sync', rowlock.now() - make_interval(mins => %s), 'overlap', rowlock.now())""",
+            [ago],
+        )
+
+    found = needs(client)
+
+    assert found["approval refund"] == (
+        "2 approvals of refund",
+        "/workflows",
+        {"workflow": "refund", "status": "parked"},
+    )
+    assert found["approval signup"] == ("1 approval of signup", f"/workflows/{signup}", {})
+    assert "approval nap" not in found
+    assert found["suspects mail"][:2] == ("1 job in mail may have killed a worker", "/jobs")
+    assert found["passing sync"] == ("schedule sync starts no jobs", "/schedules/sync", {})
+
+
+def test_failed_jobs_and_the_share_that_fails_are_one_line() -> None:
+    checkup = Checkup(NOON, (Finding("work", "failures", "red", "55 of 69", "of the jobs that ended", "retry"),))
+    task = TaskStats(rates=None, durations=None, waits=None, failed=Count(6254), paused=False)
+    fleet, database = FleetStats(None, None, None, None), DatabaseStats(None, None, None, None, None, None, None)
+    stats = Stats(NOON, 5 * MINUTE, {}, {"charge": task}, fleet, database, {})
+
+    [line] = notices(stats, checkup, pauses=[], schedules=[], failed_lately={"charge": 55}, lately="hour")
+
+    assert line.what == "6,254 failed jobs"
+    assert line.says == "55 jobs in the last hour, of charge; 55 of 69 that ended in the last 5 min"
 
 
 def test_jobs_that_nobody_does_lead_to_the_queues(client: Browser, db: Db) -> None:

@@ -145,8 +145,8 @@ def test_a_visitor_hears_of_unknown_pages_and_methods_in_sentences(door: Browser
     method = door.request("PUT", "/api/jobs", headers=OURS)
     options = door.request("OPTIONS", "/jobs")
 
-    assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no such page"})
-    assert (method.status_code, method.json()) == (405, {"error": "this address is not asked in that way"})
+    assert (unknown.status_code, unknown.json()) == (404, {"error": "there is no page at this address"})
+    assert (method.status_code, method.json()) == (405, {"error": "this address does not take that method"})
     assert options.status_code == 405
     assert "GET" in method.headers["allow"]
     assert [wrong_headers(answer) for answer in (unknown, method, options)] == [{}, {}, {}]

@@ -92,6 +92,7 @@ LOOKS = {
         "waiting_count",
         "parked_count",
         "trouble_count",
+        "approval_count",
         "rescue_count",
         "minute_sum",
     ),

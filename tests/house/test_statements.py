@@ -309,6 +309,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     pulse.counted: [pulse.counted(since=datetime.now(UTC), most=5)],
     gauges.begin: [gauges.begin(DAY)],
     gauges.parked: [gauges.parked(5)],
+    gauges.approvals: [gauges.approvals(5)],
     gauges.probe: [gauges.probe(["q", "ü"], limit=5)],
     gauges.ready: [gauges.ready(5)],
     gauges.rescues: [gauges.rescues(5)],

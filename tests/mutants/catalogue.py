@@ -92,6 +92,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "D1b",
+        "approvals wait for somebody, and the overview says that nothing needs attention",
+        "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",
+        [Change("dashboard/attention.py", ", *_approvals(approvals)]", "]")],
+    ),
+    Mutant(
         "D1",
         "a page of jobs reads and redacts the arguments of all of them, which it does not show",
         "tests/dashboard/test_large.py::test_a_list_neither_reads_arguments_nor_more_than_the_beginning_of_the_last_error",

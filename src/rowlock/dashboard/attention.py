@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, Literal
 
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.pause import Pause
 from rowlock.model.schedule import Schedule
 from rowlock.model.stats import Count, Stats
-from rowlock.model.words import count
+from rowlock.model.words import count, span
+from rowlock.store.gauges import Approvals
 
-Urgency = Literal["red", "amber", "paused"]
+Urgency = Literal["red", "amber", "approval", "paused"]
 
-URGENCIES: Final[tuple[Urgency, ...]] = ("red", "amber", "paused")
+URGENCIES: Final[tuple[Urgency, ...]] = ("red", "amber", "approval", "paused")
 """The most urgent first."""
 
 # Where to look at what a finding is about; all others stand on the page of the database.
@@ -29,8 +31,9 @@ _PLACES: Final = {
     "versions": "/workers",
     "stuck attempts": "/workers",
 }
-# What is told here in other words.
-_TOLD_OTHERWISE: Final = {"waiting for code", "pauses", "rescues"}
+# What stands here in other words. Failures are part of the line on failed jobs.
+_SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures"}
+_NONE_PASSING: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_NAMED: Final = 5
 
 
@@ -59,12 +62,19 @@ def notices(
     schedules: Sequence[Schedule],
     failed_lately: Mapping[str, int],
     lately: str,
+    approvals: Sequence[Approvals] = (),
+    passing: Mapping[str, str] = _NONE_PASSING,
 ) -> tuple[Notice, ...]:
-    """Everything, the most urgent first. `failed_lately` counts by task what failed in the span that is `lately`."""
+    """Everything, the most urgent first. `failed_lately` counts by task what failed in the span that is `lately`.
+
+    `passing` are the schedules that have passed over their last slots, and why they did.
+    """
     found: list[Notice] = []
     if stats is not None:
-        found += [*_failed(stats, failed_lately, lately), *_poison(stats), *_rescued(stats), *_code(stats)]
-    found += [*_findings(checkup), *_pauses(pauses), *_paused_schedules(schedules)]
+        found += [*_failed(stats, checkup, failed_lately, lately), *_poison(stats), *_rescued(stats)]
+        found += [*_code(stats), *_suspects(stats)]
+    found += [*_findings(checkup), *_passing(passing), *_approvals(approvals)]
+    found += [*_pauses(pauses), *_paused_schedules(schedules)]
     return tuple(sorted(found, key=lambda notice: URGENCIES.index(notice.urgency)))
 
 
@@ -73,9 +83,13 @@ def _counted(number: Count, noun: str) -> str:
     return f"{number.value:,}+ {noun}s" if number.more else count(number.value, noun)
 
 
-def _failed(stats: Stats, failed_lately: Mapping[str, int], lately: str) -> Iterator[Notice]:
+def _failed(stats: Stats, checkup: Checkup, failed_lately: Mapping[str, int], lately: str) -> Iterator[Notice]:
+    """One line for all that failed: how many jobs, how many lately, and the share that the doctor names."""
     kept = {name: task.failed for name, task in stats.tasks.items() if task.failed is not None and task.failed.value}
+    share = next((one for one in checkup.findings if one.name == "failures" and one.level != "green"), None)
     if not kept:
+        if share is not None and share.figure != "?":
+            yield _finding(share)
         return
     in_all = Count(sum(one.value for one in kept.values()), more=any(one.more for one in kept.values()))
     fresh = sum(failed_lately.values())
@@ -83,11 +97,14 @@ def _failed(stats: Stats, failed_lately: Mapping[str, int], lately: str) -> Iter
     most = max(by_task, key=lambda name: by_task[name])
     of_which = f"most of {most}" if len(by_task) > 1 else f"of {most}"
     when = f"{count(fresh, 'job')} in the last {lately}" if fresh else f"none in the last {lately}"
+    now = (
+        "" if share is None or share.figure == "?" else f"; {share.figure} that ended in the last {span(stats.window)}"
+    )
     yield Notice(
         "failed",
-        "red" if fresh else "amber",
+        "red" if fresh or (share is not None and share.level == "red") else "amber",
         _counted(in_all, "failed job"),
-        f"{when}, {of_which}",
+        f"{when}, {of_which}{now}",
         "/jobs",
         {"state": "failed"},
         in_all,
@@ -121,8 +138,35 @@ def _code(stats: Stats) -> Iterator[Notice]:
             yield Notice(f"code {name}", "amber", what, says, "/jobs", asked, blocked)
 
 
+def _suspects(stats: Stats) -> Iterator[Notice]:
+    for name, queue in stats.queues.items():
+        suspects = (queue.waiting or {}).get("suspect")
+        if suspects is not None and suspects.value:
+            says = "each was running when its worker died, twice; they run one at a time, in their turn"
+            asked = {"state": "waiting", "queue": name}
+            what = f"{_counted(suspects, 'job')} in {name} may have killed a worker"
+            yield Notice(f"suspects {name}", "amber", what, says, "/jobs", asked, suspects)
+
+
+def _approvals(approvals: Sequence[Approvals]) -> Iterator[Notice]:
+    for one in approvals:
+        waiting = Count(one.jobs, more=one.more)
+        says = "somebody has to fill in a form before they go on"
+        path, asked = "/workflows", {"workflow": one.workflow, "status": "parked"}
+        if one.jobs == 1 and not one.more:
+            says, path, asked = "somebody has to fill in a form before it goes on", f"/workflows/{one.first}", {}
+        what = f"{_counted(waiting, 'approval')} of {one.workflow}"
+        yield Notice(f"approval {one.workflow}", "approval", what, says, path, asked, waiting)
+
+
+def _passing(passing: Mapping[str, str]) -> Iterator[Notice]:
+    for name, why in passing.items():
+        what = f"schedule {name} starts no jobs"
+        yield Notice(f"passing {name}", "amber", what, f"its last slots were passed over: {why}", f"/schedules/{name}")
+
+
 def _findings(checkup: Checkup) -> Iterator[Notice]:
-    ill = [finding for finding in checkup.findings if finding.level != "green" and finding.name not in _TOLD_OTHERWISE]
+    ill = [finding for finding in checkup.findings if finding.level != "green" and finding.name not in _SAID_OTHERWISE]
     unknown = [finding for finding in ill if finding.figure == "?"]
     yield from (_finding(finding) for finding in ill if finding.figure != "?")
     if unknown:

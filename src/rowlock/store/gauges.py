@@ -50,6 +50,15 @@ class Parked(NamedTuple):
     timed: int
 
 
+class Approvals(NamedTuple):
+    """How many workflows of a name wait for somebody to fill in a form, and the id of the first."""
+
+    workflow: str
+    jobs: int
+    first: str
+    more: bool
+
+
 class Trouble(NamedTuple):
     """The jobs of a task that have failed."""
 
@@ -90,6 +99,11 @@ def waiting(most: int) -> Query[Waiting]:
 def parked(most: int) -> Query[Parked]:
     """The parked workflows of every queue that has any, each counted up to `most`."""
     return Query("parked_count", {"most": str(most)}, Parked._make)
+
+
+def approvals(most: int) -> Query[Approvals]:
+    """The workflows that wait for somebody to fill in a form, by name, `most` in all."""
+    return Query("approval_count", {"most": str(most)}, Approvals._make)
 
 
 def trouble(most: int) -> Query[Trouble]:

@@ -108,6 +108,7 @@ _VIEW: Rights = {
     "firings": {"select": ALL},
     "workflows": {"select": _WORKFLOW},
     "workflow_steps": {"select": _STEP},
+    "approvals": {"select": ALL},
     "signals": {"select": ("id", "job", "number", "name", "key", "sent_at", "taken_at")},
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,9 +19,10 @@ from rowlock.doctor.examine import LookedOver, alook_over
 from rowlock.model.histogram import Histogram
 from rowlock.model.names import MAX_NAME
 from rowlock.model.pause import Pause
+from rowlock.model.schedule import Schedule
 from rowlock.model.series import Series
 from rowlock.model.stats import Count, Durations, Rates, Stats, WorkerStats
-from rowlock.store import minutes
+from rowlock.store import gauges, minutes, schedules
 from rowlock.store.query import alone
 
 Span = Literal["1h", "6h", "24h"]
@@ -36,6 +37,15 @@ _IN_WORDS: Final[dict[Span, str]] = {"1h": "hour", "6h": "6 hours", "24h": "24 h
 _MOST_MINUTES: Final = 60_000
 _MOST_LINES: Final = 30
 _TOO_LONG: Final = "57014"
+_MOST_APPROVALS: Final = 1_000
+_MOST_SCHEDULES: Final = 1_000
+# One slot that is passed over is what `overlap` is for; so many in a row are a schedule that stands still.
+_SLOTS_PASSED: Final = 3
+_WHY_PASSED: Final = {
+    "overlap": "the job before them has not ended",
+    "missed": "no worker fired them in time",
+    "replaced": "each was replaced by the next before the job before it had ended",
+}
 _HEALTH_FOR: Final = timedelta(seconds=15)
 
 T = TypeVar("T")
@@ -134,13 +144,15 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
     length, unknown = SPANS[asked.span], dict[str, str]()
     breakdown = desk.look.database.aconverse(lambda _resend: alone(minutes.breakdown(length, most=_MOST_MINUTES)))
     # Side by side, each on a connection of its own: one after the other they would take as long as all together.
-    stats, (facts, checkup), series, done, schedules = await asyncio.gather(
+    stats, (facts, checkup), series, done, known, approvals = await asyncio.gather(
         desk.look.astats(),
         health(desk),
         in_time("series", desk.look.arates(span=length, queue=asked.queue, task=asked.task), unknown),
         in_time("breakdown", breakdown, unknown),
         desk.look.schedules.alist(),
+        in_time("approvals", _waiting_for_people(desk), unknown),
     )
+    passing = await in_time("passing", _passing(desk, known), unknown)
     pauses = await desk.look.apauses()
     done = done or []
     unknown |= {**stats.unknown, **facts.unknown}
@@ -153,9 +165,11 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
             stats,
             checkup,
             pauses=pauses,
-            schedules=schedules,
+            schedules=known,
             failed_lately={name: one.failed for name, one in by_task.items() if one.failed},
             lately=_IN_WORDS[asked.span],
+            approvals=approvals or (),
+            passing=passing or {},
         ),
         looked_at=len(checkup.findings),
         now=_now(stats, pauses),
@@ -167,6 +181,27 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
         more_tasks=max(0, len(tasks) - _MOST_LINES),
         unknown=unknown,
     )
+
+
+async def _waiting_for_people(desk: Desk) -> list[gauges.Approvals]:
+    """The workflows that wait for somebody to fill in a form."""
+    return await desk.look.database.aconverse(lambda _resend: alone(gauges.approvals(_MOST_APPROVALS)))
+
+
+async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
+    """The schedules that have started no job in their last slots, and why."""
+    names = [one.name for one in known if not one.is_paused][:_MOST_SCHEDULES]
+    if not names:
+        return {}
+    fired = await desk.look.database.aconverse(lambda _resend: alone(schedules.recent(names, limit=_SLOTS_PASSED)))
+    whys: dict[str, list[str]] = {}
+    for one in fired:
+        whys.setdefault(one.schedule, []).append("" if one.firing.job is not None else one.firing.reason or "")
+    return {
+        name: _WHY_PASSED[latest[0]]
+        for name, latest in whys.items()
+        if len(latest) == _SLOTS_PASSED and all(why in _WHY_PASSED for why in latest)
+    }
 
 
 async def health(desk: Desk) -> LookedOver:

@@ -252,6 +252,12 @@ create table rowlock.steps (
 create index steps_child on rowlock.steps (child) where child is not null;
 -- When a workflow that parks is due.
 create index steps_due on rowlock.steps (job, until) where state in ('open', 'retrying');
+-- Approvals: workflows that wait for a signal with a form, which is what people fill in. For those who count them.
+create index steps_approval on rowlock.steps (job) where kind = 'signal' and state = 'open' and form is not null;
+create view rowlock.approvals as
+select step.job, step.started_at
+from rowlock.steps as step
+where step.kind = 'signal' and step.state = 'open' and step.form is not null;
 
 -- Signals to live workflows, in the order in which they came: stored first, taken by one wait at most.
 create table rowlock.signals (

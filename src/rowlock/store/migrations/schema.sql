@@ -288,6 +288,7 @@ create table rowlock.steps (
     constraint steps_pkey PRIMARY KEY (job, key),
     constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text])))
 ) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1);
+CREATE INDEX steps_approval ON rowlock.steps USING btree (job) WHERE ((kind = 'signal'::text) AND (state = 'open'::text) AND (form IS NOT NULL));
 CREATE INDEX steps_child ON rowlock.steps USING btree (child) WHERE (child IS NOT NULL);
 CREATE INDEX steps_due ON rowlock.steps USING btree (job, until) WHERE (state = ANY (ARRAY['open'::text, 'retrying'::text]));
 
@@ -975,6 +976,8 @@ AS $function$
 -- also: sequence looked_at
 
 -- also: sequence parking_number
+
+-- also: view approvals
 
 -- also: view parked
 
