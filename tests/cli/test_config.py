@@ -64,6 +64,8 @@ def test_without_a_word_everything_is_a_default(shown: Callable[..., Shown]) -> 
         "worker_deadline": 5,
         "grace": 30,
         "log_level": "info",
+        "log_format": "text",
+        "log_config": None,
     }
 
 

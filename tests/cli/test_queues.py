@@ -65,7 +65,7 @@ def test_a_queue_is_paused_for_a_while_with_a_reason_that_others_see(rowlock: Ty
 
 @pytest.mark.parametrize("kind", ["queue", "task"])
 def test_a_pause_ends_when_it_is_resumed_and_only_once(rowlock: Type, app: Rowlock, kind: str) -> None:
-    paused = rowlock(f"{kind}s", "pause", "some", "--json")
+    paused = rowlock(f"{kind}s", "pause", "some", "--anyway", "--json")
     pauses = app.pauses()
     resumed = rowlock(f"{kind}s", "resume", "some", "--json")
     again = rowlock(f"{kind}s", "resume", "some")
@@ -78,8 +78,18 @@ def test_a_pause_ends_when_it_is_resumed_and_only_once(rowlock: Type, app: Rowlo
     assert (again.code, again.out, again.err) == (3, "", f"{kind} some was not paused\n")
 
 
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(("kind", "meant"), [("queue", "mail"), ("task", "shop.greet")])
+def test_a_pause_of_a_name_that_nobody_uses_is_refused(rowlock: Type, app: Rowlock, kind: str, meant: str) -> None:
+    refused = rowlock(f"{kind}s", "pause", f"{meant}s", "--app", "shop")
+
+    assert refused.is_one_sentence
+    assert f"did you mean {meant}? (--anyway" in refused.err
+    assert app.pauses() == []
+
+
 def test_a_pause_can_name_its_end(rowlock: Type, app: Rowlock) -> None:
-    said = rowlock("tasks", "pause", "shop.greet", "--until", "2999-01-01T00:00Z")
+    said = rowlock("tasks", "pause", "shop.greet", "--app", "shop", "--until", "2999-01-01T00:00Z")
 
     assert said.out.startswith("task shop.greet is paused until 2999-01-01T00:00:00Z")
     assert [(pause.task, pause.until and pause.until.year) for pause in app.pauses()] == [("shop.greet", 2999)]
@@ -118,7 +128,7 @@ def test_a_queue_is_shown_with_the_workers_that_look_into_it(rowlock: Type, engi
 
 
 def test_tasks_are_listed_with_their_pauses(rowlock: Type) -> None:
-    rowlock("tasks", "pause", "shop.greet", "--by", "ada")
+    rowlock("tasks", "pause", "shop.greet", "--app", "shop", "--by", "ada")
 
     in_words = rowlock("tasks", "list")
     in_json = rowlock("tasks", "list", "--json")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
@@ -131,17 +133,39 @@ def test_wrong_usage_is_exit_code_2(typed: Type, options: tuple[str, str]) -> No
 def test_a_worker_without_app_or_database_ends_with_a_sentence(shop: Shop) -> None:
     no_app = shop.run("worker", "--app", "nothing")
     no_database = shop.run("worker", "--app", "shop")
-    down = shop.run("worker", "--app", "shop", env={"ROWLOCK_URL": "postgresql://localhost:1/none"})
-    down_for_many = shop.run("worker", "--app", "shop", "--url", "postgresql://localhost:1/none", "--processes", "2")
 
     assert no_app.is_one_sentence, no_app.errors
     assert "there is no module 'nothing'" in no_app.errors
     assert no_database.is_one_sentence, no_database.errors
     assert "set $ROWLOCK_URL" in no_database.errors
-    assert down.is_one_sentence, down.errors
-    assert "cannot reach the database postgresql://localhost:1/none (from $ROWLOCK_URL)" in down.errors
-    assert down_for_many.is_one_sentence, down_for_many.errors
-    assert "cannot reach the database" in down_for_many.errors
+
+
+def test_a_worker_that_comes_before_its_server_waits_for_it(shop: Shop) -> None:
+    worker = shop.start("worker", "--app", "shop", env={"ROWLOCK_URL": "postgresql://localhost:1/none"})
+
+    line = worker.says("cannot reach the database postgresql://localhost:1/none (from $ROWLOCK_URL)")
+    worker.signal(signal.SIGTERM)
+
+    assert line.endswith("(waiting)")
+    assert worker.ended() == -signal.SIGTERM
+
+
+def test_a_worker_whose_role_lacks_rights_or_does_not_exist_ends_with_a_sentence(shop: Shop, url: str, db: Db) -> None:
+    role = f"stranger_{db.info.dbname}"
+    db.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
+    stranger = shop.run("worker", "--app", "shop", "--url", make_conninfo(url, user=role))
+    nowhere = shop.run("worker", "--app", "shop", "--url", make_conninfo(url, dbname="no_such_database"))
+    db.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
+
+    assert stranger.is_one_sentence, stranger.errors
+    assert "permission denied for schema rowlock; give this role the right" in stranger.errors
+    assert nowhere.is_one_sentence, nowhere.errors
+
+
+def test_the_first_line_names_the_database_and_where_it_was_said(shop: Shop, url: str) -> None:
+    shop.start("worker", "--app", "shop", env={"ROWLOCK_URL": url}).says(
+        f"works on default with 100 slots, in {url}, schema rowlock (from $ROWLOCK_URL)"
+    )
 
 
 def test_a_worker_that_comes_before_the_schema_waits_for_it(shop: Shop, database_url: str) -> None:
@@ -162,9 +186,9 @@ def test_a_log_line_cannot_be_broken_or_repainted_by_data(shop: Shop, app: Rowlo
     worker = start_worker(shop, url)
 
     app.enqueue("shop.say", text="a\x1b[31mb\nc")
-    line = worker.says("shop a")
+    line = worker.says("shop.say 01")
 
-    assert line.endswith(r"WARNING shop a\x1b[31mb\nc")
+    assert line.endswith(r": a\x1b[31mb\nc")
 
 
 def test_a_process_whose_threads_are_stuck_is_replaced_under_its_pid(

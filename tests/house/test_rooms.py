@@ -24,6 +24,7 @@ FLOORS = (
         "enqueue",
         "explain",
         "jobs",
+        "logs",
         "observe",
         "operate",
         "pauses",

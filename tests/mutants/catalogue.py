@@ -1180,6 +1180,46 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "L4",
+        "lines of handlers do not say which job they are about",
+        "tests/cli/test_logs.py::test_lines_of_handlers_name_their_job",
+        [
+            Change("logs.py", "job = running.get(None)", "job = None"),
+        ],
+    ),
+    Mutant(
+        "L5",
+        "a worker of all queues knows only those of its own tasks",
+        "tests/worker/test_queues.py::test_a_worker_of_all_queues_runs_what_is_there_and_what_comes_later",
+        [
+            Change("worker/claim.py", "0.0 if queues.is_all else inf", "inf"),
+        ],
+    ),
+    Mutant(
+        "L6",
+        "a worker says nothing of tasks of its app that nobody will run",
+        "tests/worker/test_queues.py::test_a_worker_warns_of_queues_of_its_tasks_that_nobody_looks_into",
+        [
+            Change("worker/served.py", "    if not others:\n", "    if others:\n"),
+        ],
+    ),
+    Mutant(
+        "L7",
+        "a mistyped name is paused, and the right one goes on",
+        "tests/cli/test_queues.py::test_a_pause_of_a_name_that_nobody_uses_is_refused",
+        [
+            Change("cli/pausing.py", "        if not halt.anyway:\n", "        if False:\n"),
+        ],
+    ),
+    Mutant(
+        "L8",
+        "an app that disables existing loggers silences its worker",
+        "tests/cli/test_logs.py::test_each_line_comes_once_whatever_the_app_does_about_logging",
+        [
+            Change("worker/lines.py", "            logger.disabled = False\n", "            pass\n"),
+        ],
+    ),
+    Mutant(
         "L2",
         "a line of the log for each of 100,000 jobs whose code is missing",
         "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",

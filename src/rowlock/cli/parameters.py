@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rowlock.cli.logs import LEVELS
+from rowlock.cli.logs import FORMATS, LEVELS
 from rowlock.db.setting import Setting
 from rowlock.errors import InvalidOption
 from rowlock.worker.settings import DEADLINE, GRACE, LEASE, PROCESSES, QUEUES, RENEW, SLOTS, THREADS
@@ -75,6 +75,23 @@ _WORKER_OPTIONS = (
         envvar="ROWLOCK_LOG_LEVEL",
         show_envvar=True,
         show_default=True,
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default="text",
+        envvar="ROWLOCK_LOG_FORMAT",
+        show_envvar=True,
+        show_default=True,
+        help="Where the app has not set up logging itself.",
+    ),
+    click.option(
+        "--log-config",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        envvar="ROWLOCK_LOG_CONFIG",
+        show_envvar=True,
+        help="Logging as a file says: .json or .toml for dictConfig, .ini for fileConfig. It wins over all else.",
     ),
 )
 

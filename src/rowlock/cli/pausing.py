@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +11,20 @@ from typing import Literal, TypeVar
 
 import click
 
+from rowlock.app import Rowlock
 from rowlock.cli import words
 from rowlock.cli.filters import usage
 from rowlock.cli.moments import instant, span
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import json_option, nothing_matched, print_json
+from rowlock.errors import RowlockError
+from rowlock.model.filter import Filter
 from rowlock.model.pause import Pause
+from rowlock.model.spec import DEFAULT_QUEUE
+from rowlock.pauses import check_end
+from rowlock.store import workers
+from rowlock.store.query import alone
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Kind = Literal["queue", "task"]
@@ -32,6 +40,7 @@ class Halt:
     until: datetime | None = None
     why: str | None
     by: str | None
+    anyway: bool = False
     as_json: bool
 
 
@@ -40,11 +49,32 @@ def pause(halt: Halt, kind: Kind) -> None:
     if halt.duration is not None and halt.until is not None:
         raise click.UsageError("give --for or --until, not both")
     with opened(halt.choice) as app, usage():
+        check_end(halt.until, halt.duration)
+        if not halt.anyway:
+            _check_known(app, halt.name, kind)
         begun = app.pause(**_named(halt, kind), until=halt.until, duration=halt.duration, why=halt.why, by=halt.by)
     if halt.as_json:
         print_json({"pause": begun.to_dict()})
     else:
         click.echo(f"{kind} {words.line(halt.name)} is paused {ends(begun, begun.at)}")
+
+
+def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
+    """Refuse a name that nobody uses: whoever mistypes one in a hurry believes that it has stopped."""
+    if app.jobs.list(Filter(queue=name) if kind == "queue" else Filter(task=name), limit=1).records:
+        return
+    if kind == "queue":
+        known = {DEFAULT_QUEUE, *app.stats().queues}
+    else:
+        workers_know = app.database.converse(lambda _resend: alone(workers.known_tasks()), atomic=False)
+        known = {*app.tasks.names(), *workers_know, *app.stats().tasks}
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=1)
+    meant = f"did you mean {words.line(close[0])}?" if close else f"`rowlock {kind}s list` shows those there are"
+    raise RowlockError(
+        f"no job and no worker knows a {kind} {words.line(repr(name))}: {meant} (--anyway pauses it all the same)"
+    )
 
 
 def resume(halt: Halt, kind: Kind) -> None:
@@ -73,6 +103,7 @@ def ends(pause: Pause, now: datetime) -> str:
 _PAUSE = [
     click.option("--for", "duration", type=span, metavar="SPAN", help="For so long: 90s, 15min, 2h, 3d."),
     click.option("--until", type=instant, metavar="WHEN", help="Until 2026-03-01T08:00Z; else until it is resumed."),
+    click.option("--anyway", is_flag=True, help="Also if nobody uses that name yet."),
 ]
 
 

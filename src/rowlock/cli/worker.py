@@ -18,13 +18,13 @@ import click
 
 from rowlock.app import Rowlock
 from rowlock.cli.load import importing
-from rowlock.cli.logs import start_logging
+from rowlock.cli.logs import logs_of
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.parameters import worker_options
 from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
 from rowlock.db.embedded import embedded
 from rowlock.db.migrate import wait_for_schema
-from rowlock.db.reach import in_words, reach
+from rowlock.db.reach import in_words, reach_at_last
 from rowlock.worker.threads import HandlerThread
 from rowlock.worker.worker import Worker
 
@@ -47,6 +47,7 @@ _THREADS_SECONDS = 0.5
 def worker(
     ctx: click.Context,
     choice: Choice,
+    /,
     *,
     queues: list[str] | dict[str, float],
     slots: int,
@@ -56,8 +57,8 @@ def worker(
     renew: timedelta | None,
     worker_deadline: timedelta | None,
     grace: timedelta,
-    log_level: str,
     parent: int | None,
+    **logs: str | None,
 ) -> None:
     """Claim and run the app's jobs until told to stop.
 
@@ -66,7 +67,8 @@ def worker(
     """
     if parent is not None:
         end_with(parent)
-    start_logging(log_level, with_pid=parent is not None)
+    output = logs_of(ctx, logs, with_pid=parent is not None)
+    output.begin()
     app = choice.open()
     with importing(str(choice.app)):  # Rowlock(imports=…)
         one = app.worker(
@@ -78,8 +80,11 @@ def worker(
             deadline=worker_deadline,
             grace=grace,
         )
+    output.settle()
     # Before any child is started, and while a signal still ends the process at once: there is nothing to hand back yet.
-    asyncio.run(wait_for_schema(reach(app.database), app.database.schema, deadline=app.database.deadline.value))
+    server = reach_at_last(app.database)
+    with in_words(app.database):
+        asyncio.run(wait_for_schema(server, app.database.schema, deadline=app.database.deadline.value))
     if processes == 1:
         _work(app, one, grace=grace, parent=parent)
     elif not asyncio.run(Supervisor(child_command(ctx.obj), count=processes).run()):

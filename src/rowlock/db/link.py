@@ -86,6 +86,17 @@ class Link:
         """Listen from the next connection on; `notified` is called with each payload."""
         self._channels, self._notified = channels, notified
 
+    async def listen_to(self, channels: Sequence[str]) -> None:
+        """Listen to these, too. Around a pooler they are not heard: whoever waits looks once a second."""
+        self._channels = [*self._channels, *(channel for channel in channels if channel not in self._channels)]
+        connection = await self.open()
+        if not connection.pooled:
+            await self._at_last("listen", partial(self._listen, channels), inf)
+
+    async def _listen(self, channels: Sequence[str], connection: AsyncSession) -> None:
+        for channel in channels:
+            await connection.execute(psycopg.sql.SQL("listen {}").format(psycopg.sql.Identifier(channel)))
+
     @property
     def hears(self) -> bool:
         """Whether notifications come in now: through a pooler they do not."""
@@ -126,8 +137,7 @@ class Link:
             return connection
         connection.add_notify_handler(lambda notify: self._notified(notify.payload))
         try:
-            for channel in self._channels:
-                await connection.execute(psycopg.sql.SQL("listen {}").format(psycopg.sql.Identifier(channel)))
+            await self._listen(self._channels, connection)
         except BaseException:
             await connection.close()
             raise

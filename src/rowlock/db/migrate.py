@@ -22,7 +22,8 @@ from rowlock.store.schema import Migration
 
 log = logging.getLogger("rowlock.worker")
 
-_PATIENCE = 60.0
+PATIENCE = 60.0
+SAY_EVERY = 10.0  # a line while a worker waits
 
 _LEDGER = """
 create schema if not exists "{schema}";
@@ -84,7 +85,7 @@ def _version(connection: Session, schema: str) -> int:
 async def wait_for_schema(server: Server | str, schema: str, *, deadline: timedelta) -> None:
     """Return when the schema is there; a worker that starts before `migrate` has run waits for it, within reason."""
     link = Link(server, schema, name="rowlock start", deadline=deadline.total_seconds())
-    patience = time.monotonic() + _PATIENCE
+    patience, next_line = time.monotonic() + PATIENCE, 0.0
     try:
         while True:
             connection = await link.open()
@@ -93,7 +94,9 @@ async def wait_for_schema(server: Server | str, schema: str, *, deadline: timede
             except SchemaMissing as error:
                 if time.monotonic() > patience:
                     raise
-                log.warning("%s (waiting)", error)
+                if time.monotonic() >= next_line:
+                    next_line = time.monotonic() + SAY_EVERY
+                    log.warning("%s (waiting)", error)
             except psycopg.Error as error:
                 if not passes(error):
                     raise

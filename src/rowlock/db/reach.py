@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
 
 from rowlock.db.database import Database
+from rowlock.db.migrate import PATIENCE, SAY_EVERY
 from rowlock.db.session import Server, connect
 from rowlock.db.trouble import broken
 from rowlock.errors import RowlockError
 from rowlock.model.redact_url import redact_address
+
+log = logging.getLogger("rowlock.worker")
 
 
 def reach(database: Database) -> Server:
@@ -20,6 +25,28 @@ def reach(database: Database) -> Server:
         server = database.server()
         connect(server, name="rowlock start", deadline=database.deadline.value.total_seconds()).close()
     return server
+
+
+def reach_at_last(database: Database) -> Server:
+    """The same, for one that may be started before its server is: it waits, as long as for a schema."""
+    patience, next_line = time.monotonic() + PATIENCE, 0.0
+    while True:
+        try:
+            return reach(database)
+        except RowlockError as error:
+            cause = error.__cause__
+            if not isinstance(cause, psycopg.Error) or not _may_come(cause) or time.monotonic() > patience:
+                raise
+            if time.monotonic() >= next_line:
+                next_line = time.monotonic() + SAY_EVERY
+                log.warning("%s (waiting)", error)
+            time.sleep(1)
+
+
+def _may_come(error: psycopg.Error) -> bool:
+    """Whether nobody has answered yet. One who refuses this user, or knows no such database, will do so for ever."""
+    said = str(error)
+    return broken(error) and ("FATAL" not in said or "starting up" in said or "shutting down" in said)
 
 
 @contextmanager

@@ -51,6 +51,11 @@ def _settings(row: Row) -> QueueSettings:
     return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))
 
 
+def used() -> Query[str]:
+    """The queues that have ready jobs, due or not."""
+    return Query("queue_used", {}, first)
+
+
 class Outlook(NamedTuple):
     """What an idle worker waits for: how soon a job is due, if one is soon, and the number of the latest parking."""
 

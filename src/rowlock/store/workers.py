@@ -54,6 +54,21 @@ def register(
     )
 
 
+def serve(*, worker: str, queues: Iterable[str]) -> Query[None]:
+    """Say which queues a worker looks into now."""
+    return Query("worker_serve", {"worker": worker, "queues": array(queues)}, _nothing)
+
+
+def serving(*, queues: Iterable[str], but: str) -> Query[str]:
+    """Those of these queues that some live worker, not this one, looks into."""
+    return Query("worker_serving", {"queues": array(queues), "but": but}, first)
+
+
+def known_tasks() -> Query[str]:
+    """The tasks that live workers know."""
+    return Query("worker_know", {}, first)
+
+
 def renew(*, worker: str) -> Query[float]:
     """Renew a lease; answers the database's time in seconds since 1970. No answer means that it is lost."""
     return Query("worker_renew", {"worker": worker}, first)

@@ -33,7 +33,7 @@ from rowlock.worker.around import checked, enter
 from rowlock.worker.attempt import Attempt as WorkersAttempt
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.call import Caller
-from rowlock.worker.lanes import Floors, Queues
+from rowlock.worker.lanes import ALL, Floors, Queues
 from rowlock.worker.retention import Retention
 from rowlock.worker.transaction import Endings
 from rowlock.workflow.ledger import Ground
@@ -120,7 +120,9 @@ class _Drain:
         self._handlers = app.load()
         self._converse = converse
         self._in_thread = in_thread
-        self._queues = None if queues is None else Queues([queues] if isinstance(queues, str) else queues)
+        self._queues = (
+            None if queues is None or queues == ALL else Queues([queues] if isinstance(queues, str) else queues)
+        )
         self._limit = limit
         self._raising = raising
         self._retention = Retention(self._handlers, app.keep)

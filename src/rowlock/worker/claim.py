@@ -51,6 +51,8 @@ _SUSPECT_EVERY = 10.0
 # Tries of a claim before its jobs are claimed one by one, and how many of them are at a time.
 _TRIES = 2
 _SINGLY = 100
+# A worker of all queues looks so often for new ones.
+_LEARN_EVERY = 1.0
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
@@ -86,6 +88,7 @@ class Claimer:
         self._next_take_up = 0.0
         self._next_suspect = 0.0
         runner.suspect_ended = self._suspect_ended
+        self._next_learning = 0.0 if queues.is_all else inf
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
@@ -146,6 +149,8 @@ class Claimer:
             self._wake.set()
 
     async def _claim(self, room: int) -> int:
+        if time.monotonic() >= self._next_learning:
+            await self._learn_queues()
         started = time.monotonic()
         below = not self._floors.until_look_below(started, idle=self._idle)
         lanes = self._floors.lanes(self._queues.order(), below=below)
@@ -199,6 +204,18 @@ class Claimer:
             return 0
         self._take(rows, asked=1, round_trip=time.monotonic() - started)
         return len(rows)
+
+    async def _learn_queues(self) -> bool:
+        """Whether there are queues now that we have not looked into before."""
+        before = self._queues.names
+        new = self._queues.learn(await self._link.run(queues.used()))
+        self._next_learning = time.monotonic() + _LEARN_EVERY
+        if new:
+            await self._link.listen_to(await self._link.run(queues.channels(new)))
+        if self._queues.names != before:
+            await self._link.run(workers.serve(worker=self._worker, queues=self._queues.names))
+            self._parked = False  # on those before
+        return bool(new)
 
     async def _take_up(self, room: int) -> int:
         started = time.monotonic()
@@ -262,6 +279,8 @@ class Claimer:
             pause = self._soon(_POLL * random.uniform(0.8, 1.0), found=found)  # jitter
             if await self._link.rest(self._wake, max(0.0, min(wait, pause))):
                 return True
+            if time.monotonic() >= self._next_learning and await self._learn_queues():
+                return False
             if wait <= pause or time.monotonic() >= self._next_take_up or not self._looked_below:
                 return False
             wait = await self._due_in()

@@ -6,9 +6,10 @@ a copy, and what it has just missed it writes the next time.
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -20,6 +21,8 @@ from rowlock.model.outcome import Cancelled, Failed, Outcome, Retried, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.store import minutes
 from rowlock.store.minutes import Claims, Tally
+
+log = logging.getLogger("rowlock.worker")
 
 # Rows that a minute may have. Jobs of unknown tasks are claimed too, and of made-up names there may be any number.
 _MOST_PAIRS = 1_000
@@ -65,6 +68,7 @@ class Counts:
         self._past: deque[_Minute] = deque(maxlen=_MOST_MINUTES)
         self._written: set[Tally] = set()
         self._claims = self._minute.claims
+        self._logged = 0  # the number of the last minute whose totals are in the log
 
     def begin(self, now: float) -> None:
         """Start counting, when it is `now` in the database, in seconds since 1970."""
@@ -113,8 +117,18 @@ class Counts:
 
     # In the renewing thread
 
+    def log_totals(self, *, last: bool = False) -> None:
+        """A line for each minute that is over, if a job has ended in it; with `last`, for the current one too."""
+        now = time.perf_counter()
+        for minute in (*self._past, self._minute):
+            if minute.number > self._logged and (last or minute.ends <= now):
+                self._logged = minute.number
+                if totals := _totals(minute.ended.copy()):
+                    log.info("%s: %s", "since the last minute" if minute.ends > now else "last minute", totals)
+
     def write(self, connection: Steady) -> None:
         """Write what has changed since the last time; if nothing has, say nothing."""
+        self.log_totals()
         past, current = [*self._past], self._minute
         whole: set[Tally] = set()
         for minute in (*past, current):
@@ -128,6 +142,20 @@ class Counts:
         for minute in past:
             with suppress(ValueError):  # an outage has pushed it out meanwhile
                 self._past.remove(minute)
+
+
+def _totals(ended: Mapping[Ending, list[float]]) -> str:
+    """`1,204 succeeded, 2 failed, 5 tried again`; nothing where none of that has happened."""
+    counts = Counter[type[Outcome]]()
+    for (_, _, kind), alike in ended.items():
+        counts[kind] += int(sum(alike[:BUCKETS]))
+    kinds: tuple[tuple[type[Outcome], str], ...] = (
+        (Succeeded, "succeeded"),
+        (Failed, "failed"),
+        (Cancelled, "cancelled"),
+        (Retried, "tried again"),
+    )
+    return ", ".join(f"{counts[kind]:,} {word}" for kind, word in kinds if counts[kind])
 
 
 def _tally(number: int, pair: Pair, claimed: Sequence[float], ended: Mapping[Ending, list[float]]) -> Tally:

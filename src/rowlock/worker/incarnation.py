@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed, Orphan
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
-from rowlock.worker import upkeep
+from rowlock.worker import served, upkeep
 from rowlock.worker.apart import apart
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Speaks
@@ -83,6 +83,7 @@ class Setup:
     deadline: timedelta  # the app's: for the connections that handlers use
     arounds: Sequence[Around] = ()
     boot: Boot = field(default_factory=Boot)
+    place: Callable[[], str] = lambda: "its database"  # the database, as people know it
 
 
 class Incarnation:
@@ -232,8 +233,11 @@ class Incarnation:
         for loop in self._loops:
             loop.add_done_callback(self._loop_ended)
         self._canceller.start()
-        names = ", ".join(self._setup.queues.names)
-        log.info("worker %s (%s) works on %s with %d slots", self.name, self.id, names, self._setup.slots)
+        mine = self._setup.queues
+        names = "all queues" if mine.is_all else ", ".join(mine.names)
+        started = "worker %s (%s) works on %s with %d slots, in %s"
+        log.info(started, self.name, self.id, names, self._setup.slots, self._setup.place())
+        await served.tell(self._setup.handlers, mine, self._settle_link, worker=self.id)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave.
@@ -288,6 +292,7 @@ class Incarnation:
 
     def _write_last_counts(self, ends: float) -> None:
         self._steady.until = ends
+        self._counts.log_totals(last=True)
         try:
             self._counts.write(self._steady)
         except Exception:

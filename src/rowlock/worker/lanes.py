@@ -9,6 +9,7 @@ from operator import itemgetter
 from rowlock.errors import InvalidOption
 from rowlock.model.names import check_queue
 from rowlock.model.row import Claimed
+from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.store.jobs import PRIORITIES, Lane
 
 # Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
@@ -18,16 +19,35 @@ _IDLE_PAUSE = (10.0, 1.0)
 _BUSY_PAUSE = (20.0, 10.0)
 
 
-class Queues:
-    """A worker's queues: strict (each only when those before it are empty) or weighted (by chance, in proportion)."""
+# Every queue that there is.
+ALL = "*"
 
-    def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
+
+class Queues:
+    """A worker's queues: strict (each only when those before it are empty) or weighted (by chance, in proportion).
+
+    `*` is all queues, also those that nobody has used yet, and each as likely as the others to be looked into first.
+    """
+
+    def __init__(self, queues: Sequence[str] | Mapping[str, float], *, declared: Iterable[str] = ()) -> None:
+        """`declared` are the queues of the app's tasks, which `*` looks into whether or not there are jobs."""
+        self.is_all = tuple(queues) == (ALL,)
+        self._declared = tuple(sorted({DEFAULT_QUEUE, *declared}))
+        if self.is_all:
+            queues = dict.fromkeys(self._declared, 1.0)
         self.names = tuple(check_queue(name) for name in queues)
         if not self.names or len(set(self.names)) < len(self.names):
             raise InvalidOption(f"{queues!r} must name at least one queue, and each once")
         self._weights = dict(queues) if isinstance(queues, Mapping) else None
         if self._weights is not None and not all(weight > 0 for weight in self._weights.values()):
             raise InvalidOption(f"{queues!r}: every weight must be more than zero")
+
+    def learn(self, found: Iterable[str]) -> list[str]:
+        """For `*`: these have jobs now. Those that have none any more are not looked into; answers the new ones."""
+        before = set(self.names)
+        self.names = tuple(sorted({*self._declared, *found}))
+        self._weights = dict.fromkeys(self.names, 1.0)
+        return [name for name in self.names if name not in before]
 
     def order(self) -> Sequence[str]:
         """The order in which to look this time."""

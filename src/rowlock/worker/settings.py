@@ -12,7 +12,7 @@ from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.worker.lanes import Queues
+from rowlock.worker.lanes import ALL, Queues
 
 _MOST_THREADS: Final = 32
 
@@ -25,6 +25,8 @@ def _parse_queues(text: str) -> Sequence[str] | Mapping[str, float]:
         raise InvalidOption(f"{shown(text)} has an empty name; write mail,default or mail=3,default=1")
     if len(set(names)) < len(names):
         raise InvalidOption(f"{shown(text)} names a queue twice")
+    if ALL in names and len(names) > 1:
+        raise InvalidOption(f"{shown(text)} names '*' and others; write '*' alone for all queues")
     if not any(equals for _, equals, _ in pairs):
         return names
     try:

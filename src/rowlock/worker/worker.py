@@ -21,7 +21,9 @@ from rowlock.worker.apart import apart
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation, Setup
 from rowlock.worker.lanes import Queues
+from rowlock.worker.lines import keep_talking
 from rowlock.worker.schedule import Boot
+from rowlock.worker.served import places_of
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
 
 log = logging.getLogger("rowlock.worker")
@@ -61,13 +63,14 @@ class Worker:
             database=database,
             within=database.within,
             keep=keep,
-            queues=Queues(QUEUES.chosen(queues)),
+            queues=Queues(QUEUES.chosen(queues), declared=places_of(handlers)),
             slots=slots,
             threads=THREADS.chosen(threads) or threads_for(slots),
             timing=Timing.chosen(lease=lease, renew=renew, deadline=deadline),
             deadline=database.deadline.value,
             arounds=tuple(arounds),
             boot=Boot(schedules),
+            place=lambda: f"{database.address}, schema {database.schema} (from {database.address.source})",
         )
         self._lifespan = lifespan
         self._stopping = asyncio.Event()
@@ -88,6 +91,7 @@ class Worker:
             return
         async with AsyncExitStack() as stack:
             await enter(stack, checked(self._lifespan(), "lifespan"))
+            keep_talking()  # the app may have set up logging just now
             unsettled: Sequence[str] = ()
             restarts, fault = 0, None
             while not self._stopping.is_set():

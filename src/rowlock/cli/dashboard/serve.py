@@ -14,7 +14,7 @@ import click
 from rowlock.cli import words
 from rowlock.cli.dashboard.extra import with_extra
 from rowlock.cli.load import importing
-from rowlock.cli.logs import start_logging
+from rowlock.cli.logs import Logs
 from rowlock.cli.opened import database_time
 from rowlock.cli.options import Choice
 from rowlock.db.reach import in_words
@@ -55,10 +55,12 @@ def serve(choice: Choice, asked: Asked) -> None:
         _check_reachable(asked, lines)
     made, line = fresh_token("admin", "admin")
     auth = Tokens(lines or [line], secret=os.environ.get(SECRET) or None)
-    start_logging("warning")
+    logs = Logs("warning")
+    logs.begin()
     app = choice.open()
     with importing(str(choice.app)):  # Rowlock(imports=…): forms offer the tasks, and check what they are given
         app.load()
+    logs.settle()
     with in_words(app.database), app:
         database_time(app)  # before anybody is told to come: no database, no dashboard
         dashboard = Dashboard(app, auth=auth, hosts=_names(asked), read_only=asked.read_only)
