@@ -87,21 +87,44 @@ def test_a_second_process_attaches_and_leaves_the_server_alone(folder: Path, own
     assert one(told["url"], "select 1") == 1
 
 
-def test_who_was_attached_can_own_the_next_server(folder: Path, owner: StartOwner) -> None:
-    # given a server whose owner ends while we are attached
+@pytest.mark.parametrize("how", ["ends", "is killed"])
+def test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last(
+    folder: Path, owner: StartOwner, how: str
+) -> None:
+    # given a server that another process has started, and that we use
     other = owner(folder)
-    other.told()
-    with EmbeddedPostgres(folder) as server:
-        other.end()
-        with pytest.raises(psycopg.OperationalError):
-            one(server.url, "select 1")
-
+    server = os.pidfd_open(other.told()["pid"])
+    with EmbeddedPostgres(folder) as mine, psycopg.connect(mine.url) as connection:
         # when
-        server.start()
+        if how == "ends":
+            other.end()
+        else:
+            other.process.kill()
+            other.process.wait()
 
         # then
-        assert server.owner
-        assert one(server.url, "select 1") == 1
+        assert connection.execute("select 1").fetchone() == (1,)
+        assert one(mine.url, "select 1") == 1
+
+    # and when we have stopped, it is gone, and the next one starts its own
+    assert ended(server)
+    with EmbeddedPostgres(folder) as mine:
+        assert mine.owner
+
+
+def test_no_server_is_left_when_all_who_use_it_are_killed(folder: Path, owner: StartOwner) -> None:
+    # given
+    first = owner(folder)
+    server = os.pidfd_open(first.told()["pid"])
+    second = owner(folder)
+    assert not second.told()["owner"]
+
+    # when
+    first.process.kill()
+    second.process.kill()
+
+    # then
+    assert ended(server)
 
 
 def test_two_processes_that_start_at_once_share_one_server(tmp_path: Path, owner: StartOwner) -> None:

@@ -20,11 +20,14 @@ import psycopg
 from rowlock.db.binaries import Binaries, find_binaries
 from rowlock.db.datafolder import PORT, USER, DataFolder, Log, Postmaster
 from rowlock.db.launch import Guarded
+from rowlock.db.users import Users
 from rowlock.errors import EmbeddedError
 
 DATABASE = "rowlock"
 # Most of it is for crash recovery; a healthy server is ready after a tenth of a second.
 START_LIMIT = timedelta(minutes=1)
+# What a server may take to end that another process has started: as long as its guard gives it.
+STOP_LIMIT = timedelta(seconds=20)
 
 # fsync and synchronous_commit are not here: a job that was accepted survives a power cut in embedded mode, too.
 SETTINGS = {
@@ -41,11 +44,10 @@ SETTINGS = {
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL server in ``folder``, started when asked and ended with the process that started it.
+    """A PostgreSQL server in ``folder``, started when asked and ended with the last process that uses it.
 
-    A second process that starts it *attaches*: it uses the running server, ``owner`` is False, its ``settings`` do not
-    count, and its ``stop()`` only lets go. The server ends with its owner, however the owner ends; whoever was attached
-    then loses its connections, and becomes the owner of a new server on the same data by calling ``start()`` again.
+    A second process that starts it *attaches*: it uses the running server, ``owner`` is False, and its ``settings`` do
+    not count. ``stop()`` lets go of the server; it ends when nobody is left, however each of them has ended.
 
     Cold start (initdb, start, ready, database made) on 2 cores: 1.1 s with PostgreSQL 18, 1.2 s with 15;
     on existing data 0.1 s.
@@ -59,6 +61,7 @@ class EmbeddedPostgres:
         self._settings = dict(settings or {})
         self._binaries = binaries
         self._place = DataFolder(self.folder)
+        self._users = Users(self.folder)
         self._postmaster: Postmaster | None = None
         self._guarded: Guarded | None = None
         self._mutex = threading.Lock()
@@ -102,7 +105,7 @@ class EmbeddedPostgres:
                 time.sleep(0.01)
 
     def stop(self) -> None:
-        """End the server if it is ours, let go of it if it is another process's."""
+        """Let go of the server; the last one who does so ends it, and waits until it has ended."""
         with self._mutex:
             self._let_go()
 
@@ -120,19 +123,41 @@ class EmbeddedPostgres:
         guarded, self._guarded = self._guarded, None
         self._postmaster = None
         self.owner = False
+        is_last = self._users.is_last()
+        self._users.let_go()
         if guarded is not None:
             atexit.unregister(self.stop)
-            guarded.stop()
+            if is_last:
+                guarded.stop()
+            else:
+                guarded.forget()
+        elif is_last:
+            self._await_end()
+        if is_last:
+            self._users.clear()
+        self._users.leave()
+
+    def _await_end(self) -> None:
+        """Wait until guard and server, which another process has started, have let go of the folder."""
+        deadline = time.monotonic() + STOP_LIMIT.total_seconds()
+        while (lock := self._place.lock()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if lock is not None:
+            os.close(lock)
 
     def _attach(self) -> bool:
         self._postmaster = self._found()
         if self._postmaster is None:
+            return False
+        if not self._users.join():  # it is on its way down
+            self._postmaster = None
             return False
         try:
             self._ensure_database()
         except psycopg.OperationalError:
             # It is on its way down.
             self._postmaster = None
+            self._users.leave()
         return self._postmaster is not None
 
     def _serve(self) -> bool:
@@ -183,6 +208,7 @@ class EmbeddedPostgres:
             log=log.file,
             lock=lock,
             sweep=passing,
+            lifeline=self._users.begin(),
         )
 
     def _fitting_binaries(self) -> Binaries:
@@ -218,11 +244,12 @@ class EmbeddedPostgres:
                     connection.execute(f"create database {DATABASE}")
 
     def _forked(self) -> None:
-        # In a forked child: the server is the parent's, we are attached. Were the lifeline kept open here, the server
-        # would outlive its owner; and the mutex may have been held by a thread that does not exist here.
+        # In a forked child: the server is the parent's. Were the lifeline kept open here, the server would outlive its
+        # users, for a child need not use it; and the mutex may have been held by a thread that does not exist here.
         self._mutex = threading.Lock()
         guarded, self._guarded = self._guarded, None
         self.owner = False
+        self._users.leave()
         if guarded is not None:
             guarded.forget()
 

@@ -91,11 +91,17 @@ class Guarded:
         log: int,
         lock: int,
         sweep: Path | None = None,
+        lifeline: int | None = None,
     ) -> None:
+        """It ends when the other end of `lifeline` is closed, which is the caller's; without one, when we end."""
         self._identity = identity
         self._folder = folder
         self._program = program
-        reader, self._lifeline = os.pipe()
+        self._lifeline: int | None = None
+        if lifeline is None:
+            reader, self._lifeline = os.pipe()
+        else:
+            reader = lifeline
         try:
             self._process = subprocess.Popen(
                 [_python(), "-I", "-S", guard.__file__, identity.word, folder, str(sweep or ""), program, *options],
@@ -110,7 +116,7 @@ class Guarded:
                 start_new_session=True,
             )
         except BaseException:
-            os.close(self._lifeline)
+            self._cut()
             raise
         finally:
             os.close(reader)
@@ -127,8 +133,8 @@ class Guarded:
             return None
 
     def stop(self) -> None:
-        """End the program and wait until it is gone."""
-        os.close(self._lifeline)
+        """End the program, whose lifeline is cut by now if it is not ours, and wait until it is gone."""
+        self._cut()
         # A little longer than the guard itself needs before it uses force.
         patience = 5 + sum(seconds or 0 for _, seconds in guard.REQUESTS)
         try:
@@ -138,9 +144,14 @@ class Guarded:
             self._process.wait()
 
     def forget(self) -> None:
-        """Let go of a program that belongs to the process we were forked from."""
-        os.close(self._lifeline)
+        """Let go of a program that goes on: that of the process we were forked from, or one that others use."""
+        self._cut()
         self._process.returncode = 0  # else its finaliser would warn that the program still runs
+
+    def _cut(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
 
     def _understood(self, code: int | None) -> int | None:
         match code:
