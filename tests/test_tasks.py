@@ -473,3 +473,8 @@ def test_a_schedule_is_declared_before_the_names_in_its_annotations(tmp_path: Pa
     )
 
     assert (done.stdout, done.stderr) == ("{}\n", "")
+
+
+def test_a_policy_that_is_no_retry_is_refused_with_what_to_write() -> None:
+    with pytest.raises(InvalidOption, match=r"retry=3 must be a Retry; write retry=Retry\(attempts=3\)"):
+        Tasks().task(name="t", retry=3)(greet)  # type: ignore[call-overload]

@@ -46,6 +46,9 @@ def test_a_thread_that_times_out_is_told_counted_and_replaced(
         until(lambda: one(db, STUCK) == 0, what="the worker says that nothing is stuck")
 
     assert ended(db)[0] == ("hangs", "failed", "exhausted", 1)
+    trace = one(db, "select errors[1] ->> 'traceback' from rowlock.history where task = 'hangs'")
+    assert "in hangs\n    over.wait(30)\n" in trace  # where it hung
+    assert "/rowlock/" not in trace.partition("in hangs")[0]
     assert [cancelled for cancelled, _ in told] == [True]
     assert "took longer than its timeout" in told[0][1]
     assert "hangs" in caplog.text

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from rowlock.dashboard.app import Dashboard
-from rowlock.dashboard.login import Tokens
-from rowlock.dashboard.visitor import Role, Visitor
+try:
+    from rowlock.dashboard.app import Dashboard
+    from rowlock.dashboard.login import Tokens
+    from rowlock.dashboard.visitor import Role, Visitor
+except ModuleNotFoundError as _error:
+    if (_error.name or "rowlock").partition(".")[0] == "rowlock":
+        raise
+    raise ModuleNotFoundError(
+        f"the dashboard needs {_error.name}; run: pip install 'rowlock[dashboard]'", name=_error.name
+    ) from _error
 
 __all__ = ["Dashboard", "Role", "Tokens", "Visitor"]

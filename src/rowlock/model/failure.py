@@ -27,6 +27,8 @@ _MAX_NESTING: Final = 4  # groups in groups
 _MAX_NOTES: Final = 10
 _MAX_FRAMES: Final = 20  # at each end of a stack
 
+_OURS: Final = __file__.removesuffix("model/failure.py")  # where our own code lies
+
 _DIRECT: Final = "\nThe above exception was the direct cause of the following exception:\n\n"
 _DURING: Final = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
@@ -141,12 +143,19 @@ def _frames(stack: TracebackType | None) -> Iterator[str]:
     while stack is not None:
         frames.append((stack.tb_frame, stack.tb_lineno))
         stack = stack.tb_next
+    frames = _without_ours(frames)
     if len(frames) <= 2 * _MAX_FRAMES:
         yield from _printed(frames)
         return
     yield from _printed(frames[:_MAX_FRAMES])
     yield f"  … {len(frames) - 2 * _MAX_FRAMES:,} frames are left out …\n"
     yield from _printed(frames[-_MAX_FRAMES:])
+
+
+def _without_ours(frames: list[tuple[FrameType, int]]) -> list[tuple[FrameType, int]]:
+    """Without the worker's own frames at the start, the same in every traceback; an error of ours keeps them."""
+    theirs = next((n for n, (frame, _) in enumerate(frames) if not frame.f_code.co_filename.startswith(_OURS)), 0)
+    return frames[theirs:]
 
 
 def _printed(frames: list[tuple[FrameType, int]]) -> list[str]:

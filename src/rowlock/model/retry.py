@@ -21,6 +21,8 @@ On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseExcep
 class Retry:
     """A retry policy. As it stands: 10 attempts, 2, 4, 8 … seconds apart but at most 15 minutes, up to a quarter more.
 
+    The n-th wait is base · factorⁿ: the first one is `base` times `factor`.
+
     `on` says which errors are worth another attempt: exception types, or a function of the error; None means all.
     """
 

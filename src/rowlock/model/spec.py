@@ -86,6 +86,7 @@ class TaskSpec:
             check_task(name)
         if self.version is not None:
             check_version(self.version)
+        _check_retry(self.retry)
         object.__setattr__(self, "attempts", self.retry.attempts if self.version is None else 1)
         check_queue(self.queue)
         check_priority(self.priority)
@@ -151,6 +152,12 @@ def check_expires(expires: timedelta | None) -> timedelta | None:
     if expires == timedelta(0):
         raise InvalidOption("expires=0 would end every job unrun; leave it out for never")
     return expires
+
+
+def _check_retry(retry: object) -> None:
+    if not isinstance(retry, Retry):
+        attempts = retry if type(retry) is int else 3
+        raise InvalidOption(f"retry={shown(retry)} must be a Retry; write retry=Retry(attempts={attempts})")
 
 
 def _check_span(name: str, value: object) -> None:

@@ -43,7 +43,7 @@ class Attempt:
 
     __slots__ = (
         *("asked", "begun", "ending", "error", "fence", "in_thread", "limit", "lost", "marked", "over", "row"),
-        *("stopped", "task", "undoing"),
+        *("stopped", "task", "thread", "undoing"),
     )
 
     def __init__(self, row: Claimed) -> None:
@@ -59,6 +59,7 @@ class Attempt:
         self.undoing = False  # it undoes a workflow: that runs to its end, whoever asks to cancel what
         self.lost: str | None = None  # why the attempt does not own its job any more
         self.in_thread = False  # its handler is running in a thread now
+        self.thread: int | None = None  # which
         self.limit: asyncio.Timeout | None = None
         self.fence: Fence | None = None
         self.error: BaseException | None = None  # what its handler raised, until that is logged

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from types import TracebackType
 from typing import Any, Protocol
 
 from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
@@ -22,6 +24,7 @@ from rowlock.model.row import Claimed
 from rowlock.worker import around
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import Attempt, CurrentJob, Say, Speaks, running, unheard
+from rowlock.worker.hung import stack_below
 from rowlock.worker.transaction import Endings
 from rowlock.workflow import attempt as workflow
 from rowlock.workflow.attempt import MOST_CRASHES, poison
@@ -181,7 +184,7 @@ class Caller:
                 return await called
         except TimeoutError as fault:
             if limit.expired():
-                raise error from fault
+                raise error.with_traceback(_where(attempt, fault)) from None
             raise
         finally:
             leaving.cancel()
@@ -202,6 +205,7 @@ class Caller:
             if attempt.stopped or attempt.over or attempt.lost is not None:  # while it waited for a thread
                 return None, asyncio.CancelledError()
             attempt.in_thread = True
+            attempt.thread = threading.get_ident()
             if started is not None:
                 started()
             try:
@@ -239,6 +243,13 @@ class Caller:
         attempt.error = error
         if self._seen is not None:
             self._seen(error)
+
+
+def _where(attempt: Attempt, fault: TimeoutError) -> TracebackType | None:
+    """Where the handler was when its time was over: what it does in its thread, or where it was cancelled."""
+    if attempt.in_thread and attempt.thread is not None:
+        return stack_below(attempt.thread, __file__)
+    return None if fault.__cause__ is None else fault.__cause__.__traceback__
 
 
 def _unrun(row: Claimed) -> Outcome | None:
