@@ -54,6 +54,9 @@ DECLARING = {
 # Classes that users make themselves; of the others, how we make them is nobody's business.
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
 
+# What our own rooms call on public classes.
+INTERNAL = {"hold"}
+
 # The lines of comment above something in a migration.
 COMMENT = r"((?:^--[^\n]*\n)*)^"
 # Tables that code makes, not a migration.
@@ -62,7 +65,7 @@ TABLES_MADE_BY_CODE = {"migrations": "One row per migration applied, and the old
 
 def api() -> str:
     """Every public name: signature, docstring, methods."""
-    public = {name: getattr(rowlock, name) for name in rowlock.__all__}
+    public = {name: getattr(rowlock, name) for name in rowlock.__all__ if not name.startswith("__")}
     homes = {name: value.__module__.split(".")[1] for name, value in public.items()}
     if unknown := set(homes.values()) - ROOMS.keys() - {"errors"}:
         raise LookupError(f"ROOMS has no heading for {', '.join(unknown)}")
@@ -72,12 +75,14 @@ def api() -> str:
         "Everything here is imported from `rowlock`; what it raises: [errors](errors.md).\n",
         "Verbs that do I/O come in pairs: `x` in sync code, `await ax` in async code.\n",
     ]
+    printed: set[str] = set()
     for room, title in ROOMS.items():
         names = {name: public[name] for name, home in homes.items() if home == room}
         parts += [f"## {title}\n", *_entries(names)]
         others: Mapping[str, Mapping[str, object]] = {"app": OPERATING, "registry": DECLARING}
         beside = others.get(room) or _companions(names.values())
-        parts += _entries({name: value for name, value in beside.items() if name not in public})
+        parts += _entries({name: value for name, value in beside.items() if name not in public.keys() | printed})
+        printed |= beside.keys()
     parts += ["## For your tests\n", "From `rowlock.testing`: see [the guide](../guides/testing.md).\n"]
     return "\n".join([*parts, *_entries({name: getattr(testing, name) for name in testing.__all__})])
 
@@ -156,7 +161,9 @@ def _members(kind: type) -> dict[str, object]:
         for parent in reversed(kind.__mro__)
         if parent.__module__.startswith("rowlock")
         for name, value in vars(parent).items()
-        if not name.startswith("_") and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
+        if not name.startswith("_")
+        and name not in INTERNAL
+        and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
     }
 
 

@@ -50,6 +50,7 @@ from rowlock.model.stats import Stats
 from rowlock.model.timeline import Timeline
 from rowlock.registry import Tasks
 from rowlock.tasks import Call, Task
+from rowlock.version import __version__
 from rowlock.worker.attempt import CurrentJob, current_job
 from rowlock.worker.worker import Worker
 from rowlock.workflow.context import Context
@@ -111,5 +112,6 @@ __all__ = [
     "WorkflowChanged",
     "WorkflowError",
     "WrongConnection",
+    "__version__",
     "current_job",
 ]

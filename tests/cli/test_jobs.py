@@ -72,7 +72,7 @@ def test_jobs_are_listed_newest_first_with_what_one_wants_to_know(rowlock: Type,
 
     header, *lines = said.out.splitlines()
     assert said.code == 0, said.err
-    assert header.split() == ["id", "state", "task", "queue", "created", "spent", "note"]
+    assert header.split() == ["id", "state", "task", "queue", "created", "tries", "note"]
     assert [line.split()[0] for line in lines] == [
         world.delayed,
         world.ready,
@@ -83,7 +83,8 @@ def test_jobs_are_listed_newest_first_with_what_one_wants_to_know(rowlock: Type,
     assert [line.split()[1] for line in lines] == ["ready", "ready", "running", "succeeded", "failed"]
     assert "due in 2 h" in lines[0]
     assert "since" in lines[2]
-    assert "exhausted; builtins.ConnectionError: bank is away" in lines[4]
+    assert "builtins.ConnectionError: bank is away; exhausted" in lines[4]
+    assert "  1/10" in lines[3]  # it succeeded in its first attempt
 
 
 @pytest.mark.parametrize(
@@ -152,11 +153,11 @@ def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["not-an-id"], "is no UUID"),
+        (["not-an-id"], "is no id of a job"),
         (["--state", "done"], "'done' is not one of"),
         (["--arg", "order"], "write NAME=VALUE"),
         (["--arg", "a=1", "--arg", "a=2"], "'a' is given twice"),
-        (["--since", "yesterday"], "is no instant; write 2026-03-01T08:00Z"),
+        (["--since", "yesterday"], "is no time; write how long ago, 2h or 3d, or 2026-03-01T08:00Z"),
         (["--since", "2026-03-01"], "has no time zone"),
         (["--since", "1h", "--until", "2h"], "between them there is nothing"),
         (["--limit", "0"], "0 is not in the range"),
@@ -210,6 +211,54 @@ def test_what_is_typed_is_data_and_nothing_else(rowlock: Type, app: Rowlock, db:
     assert db.execute("select actor, details ->> 'why' from rowlock.events").fetchall() == [(text, text)]
 
 
+# Parts of ids
+
+
+def test_in_a_narrow_terminal_the_error_is_there_and_ids_are_their_ends(
+    rowlock: Type, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    failed = rowlock("jobs", "list", "--state", "failed").out.splitlines()
+    every = rowlock("jobs", "list").out.splitlines()
+
+    assert failed[0].split() == ["id", "task", "queue", "created", "tries", "note"]
+    assert every[0].split()[:2] == ["id", "state"]
+    assert failed[1].split()[:2] == [world.failed[-8:], "shop.charge"]
+    assert "builtins.ConnectionE" in failed[1]
+    assert max(map(len, [*failed, *every])) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command", "part"),
+    [
+        (("jobs", "show"), slice(-8, None)),
+        (("jobs", "list"), slice(-12, None)),
+        (("jobs", "events"), slice(-6, None)),
+        (("explain",), slice(-8, None)),
+    ],
+    ids=str,
+)
+def test_a_part_of_an_id_is_enough(rowlock: Type, world: World, command: tuple[str, ...], part: slice) -> None:
+    said = rowlock(*command, world.failed[part], "--json")
+
+    assert said.code == 0, said.err
+    assert command[1:] == ("events",) or world.failed in said.out
+
+
+def test_a_part_that_fits_several_ids_lists_them(rowlock: Type, world: World) -> None:
+    ambiguous = rowlock("jobs", "show", f"{world.failed[:13]}…")  # as cut off
+    none = rowlock("jobs", "show", "ffffffff")
+    short = rowlock("jobs", "show", "abc")
+
+    assert ambiguous.is_one_sentence
+    assert world.succeeded in ambiguous.err
+    assert world.failed in ambiguous.err
+    assert none.code == 3
+    assert "4 or more digits" in short.err
+    assert short.code == 2
+
+
 # show
 
 
@@ -222,7 +271,7 @@ def test_show_tells_everything_about_a_job(rowlock: Type, world: World) -> None:
     for words in (
         world.failed,
         "shop.charge",
-        "0 of 10 spent, 1 claim, 0 crashes",
+        "0 of 10, 1 claim, 0 crashes",
         '"order": 7',
         "builtins.ConnectionError",
         "Traceback: the bank",

@@ -20,7 +20,11 @@ from tests.engine import Engine
 Db = psycopg.Connection[TupleRow]
 
 
-def test_stats_show_queues_workers_and_the_database(rowlock: Type, app: Rowlock, engine: Engine) -> None:
+def test_stats_show_queues_workers_and_the_database(rowlock: Type, app: Rowlock, engine: Engine, db: Db) -> None:
+    db.execute(
+        "insert into rowlock.minutes values (date_trunc('minute', now()) - interval '20 min', gen_random_uuid(), "
+        "'default', 'shop.greet', 12350, 12345, 2, 0, 0, 1, 1, 0, 0, 0, 0)"
+    )
     app.enqueue("shop.greet")
 
     in_words = rowlock("stats")
@@ -29,8 +33,10 @@ def test_stats_show_queues_workers_and_the_database(rowlock: Type, app: Rowlock,
     assert in_words.code == 0, in_words.err
     for words in ("queue", "default", "fleet", "rescued", "database", "connections", "vacuum of jobs"):
         assert words in in_words.out
+    assert "last hour: 12,345 succeeded, 2 failed, 0 cancelled, 0 tried again" in in_words.out
     document = json.loads(in_json.out)
-    assert document.keys() == {"at", "window", "queues", "tasks", "fleet", "database", "unknown", "pauses"}
+    assert document["last_hour"]["succeeded"] == 12345
+    assert document.keys() == {"at", "window", "queues", "tasks", "fleet", "database", "unknown", "pauses", "last_hour"}
     assert document["queues"]["default"]["runnable"]["value"] == 1
     assert [worker["id"] for worker in document["fleet"]["workers"]] == [engine.worker]
 

@@ -32,6 +32,7 @@ FLOORS = (
         "schedules",
         "signals",
         "tasks",
+        "version",
         "workflow_check",
         "workflow_desk",
         "workflows",

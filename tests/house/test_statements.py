@@ -151,6 +151,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     ],
     jobs.claim_suspect: [jobs.claim_suspect(queues=["q"], worker=WORKER)],
     jobs.begin: [jobs.begin([(CLAIMED, 1.5), (OTHER, 0.0)])],
+    jobs.find: [jobs.find("01a1", most=5)],
     jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
     jobs.settle: [
         jobs.settle([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
@@ -215,6 +216,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.peek: [jobs.peek(lanes=[jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], limit=5)],
     jobs.set_aside: [jobs.set_aside(new_id(), reason="PostgreSQL refuses\n'it'")],
     queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
+    queues.used: [queues.used()],
     queues.blocked: [queues.blocked(["t", "u"])],
     scan.live: [
         scan.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
@@ -433,6 +435,9 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
             lease=DAY,
         )
     ],
+    workers.serve: [workers.serve(worker=WORKER, queues=["q", "ü"])],
+    workers.serving: [workers.serving(queues=["q", "ü"], but=WORKER)],
+    workers.known_tasks: [workers.known_tasks()],
     workers.renew: [workers.renew(worker=WORKER)],
     workers.held: [workers.held(worker=WORKER)],
     workers.enter: [workers.enter(worker=WORKER)],

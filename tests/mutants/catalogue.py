@@ -1220,6 +1220,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "L9",
+        "the embedded server ends with whoever came first",
+        "tests/db/test_embedded.py::test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last",
+        [
+            Change("db/embedded.py", "if not self._users.join():", "if False:"),
+        ],
+    ),
+    Mutant(
+        "L10",
+        "the traceback of a thread's time-out does not say where it hung",
+        "tests/worker/test_timeouts.py::test_a_thread_that_times_out_is_told_counted_and_replaced",
+        [
+            Change("worker/call.py", "    if attempt.in_thread and attempt.thread is not None:\n", "    if False:\n"),
+        ],
+    ),
+    Mutant(
         "L2",
         "a line of the log for each of 100,000 jobs whose code is missing",
         "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",

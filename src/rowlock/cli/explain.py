@@ -9,6 +9,7 @@ from uuid import UUID
 import click
 
 from rowlock.cli import words
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, print_json
@@ -16,16 +17,17 @@ from rowlock.model.explanation import Explanation
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
-@click.argument("job_id", metavar="JOB", type=click.UUID)
+@click.argument("job_id", metavar="JOB", type=JOB_ID)
 @json_option
 @app_options(required=False)
 @debug_option
-def explain(choice: Choice, *, job_id: UUID, as_json: bool) -> None:
+def explain(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
     """Say why a job is not running, or what became of it.
 
     One sentence, the facts behind it, and what to do. With --app, its arguments are also held against that code.
     """
     with opened(choice) as app:
+        job_id = whole_id(app, job_id)
         found = app.explain(job_id)
     if as_json:
         print_json(found.to_dict())

@@ -15,12 +15,14 @@ def counted(number: Count | None) -> str:
     return UNKNOWN if number is None else f"{number.value:,}{'+' if number.more else ''}"
 
 
-def per_second(rates: Rates | None, name: str) -> str:
-    """A rate; nothing where nothing happens."""
+def rate(rates: Rates | None, name: str) -> str:
+    """A rate in the unit that says it best: `12.5/s`, `0.4/min`; nothing where nothing happens."""
     if rates is None:
         return UNKNOWN
     value: float = getattr(rates, name)
-    return f"{value:.3g}" if value else ""
+    if value < 1:
+        return f"{60 * value:.2g}/min" if value else ""
+    return f"{value:,.0f}/s" if value >= 100 else f"{value:.3g}/s"
 
 
 def lasting(length: timedelta | None) -> str:

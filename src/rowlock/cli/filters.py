@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
+from uuid import UUID
 
 import click
 
 from rowlock.app import Rowlock
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.moments import past, resolved
 from rowlock.cli.opened import database_time
 from rowlock.errors import InvalidArguments, InvalidOption
@@ -26,7 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 class Wanted:
     """What was typed about the jobs; everything given must apply."""
 
-    ids: tuple[str, ...]
+    ids: tuple[UUID | str, ...]
     state: tuple[State, ...]
     queue: str | None
     task: str | None
@@ -63,7 +65,7 @@ class Wanted:
                 ended_before=ended_before,
                 error=self.error,
                 reason=self.reason,
-                ids=self.ids or None,
+                ids=tuple(whole_id(app, one) for one in self.ids) or None,
             )
 
 
@@ -101,7 +103,7 @@ def _no_json(text: str) -> NoReturn:
 
 
 _OPTIONS = [
-    click.argument("ids", nargs=-1, metavar="[ID]..."),
+    click.argument("ids", nargs=-1, metavar="[ID]...", type=JOB_ID),
     click.option("--state", multiple=True, type=click.Choice(STATES), help="Only these states; may be repeated."),
     click.option("--queue", metavar="NAME", help="Only this queue."),
     click.option("--task", metavar="NAME", help="Only this task."),

@@ -32,7 +32,12 @@ def instant(typed: str) -> datetime:
 
 def past(typed: str) -> datetime | timedelta:
     """An instant, or how long ago it was: `2h`."""
-    return span(typed) if is_span(typed) else instant(typed)
+    try:
+        return span(typed) if is_span(typed) else instant(typed)
+    except click.BadParameter as fault:
+        if "is no instant" not in str(fault):
+            raise
+        raise click.BadParameter(f"{typed!r} is no time; write how long ago, 2h or 3d, or 2026-03-01T08:00Z") from None
 
 
 def resolved(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:

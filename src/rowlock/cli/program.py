@@ -60,7 +60,7 @@ def _sentence(error: RowlockError) -> str:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=EXIT_CODES_OF_VERBS,
+    epilog=f"{EXIT_CODES_OF_VERBS} Of doctor: 4 something is amber, 5 red.",
 )
 @click.version_option(package_name="rowlock", message="%(prog)s %(version)s")
 def program() -> None:

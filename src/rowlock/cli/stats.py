@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import click
 
+from rowlock.app import Rowlock
 from rowlock.cli import figures, words
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -14,8 +15,13 @@ from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.queues.list import show_queues
 from rowlock.cli.tasks.list import show_tasks
 from rowlock.cli.workers import show_workers
+from rowlock.db.reach import in_words
+from rowlock.errors import RowlockError
 from rowlock.model.pause import Pause
 from rowlock.model.stats import DatabaseStats, FleetStats, Recent, Stats
+
+# What can become of an attempt, as `app.rates()` names it → as it is said.
+_OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancelled", "retried": "tried again"}
 
 
 @click.command(epilog=EXIT_CODES_OF_LOOKS)
@@ -25,21 +31,37 @@ from rowlock.model.stats import DatabaseStats, FleetStats, Recent, Stats
 def stats(choice: Choice, *, as_json: bool) -> None:
     """Show queues, tasks, workers and the database at one moment.
 
-    Rates are per second over the last full minutes. `?` is what could not be learned; the last lines say why.
+    Rates are over the last full minutes, totals over the last hour. `?` is what could not be learned: the last lines
+    say why.
     """
     with opened(choice) as app:
         found = app.stats()
         pauses = app.pauses()
+        totals = _last_hour(app)
     if as_json:
-        print_json({**found.to_dict(), "pauses": [pause.to_dict() for pause in pauses]})
+        print_json({**found.to_dict(), "last_hour": totals, "pauses": [pause.to_dict() for pause in pauses]})
     else:
-        _show(found, pauses)
+        _show(found, pauses, totals)
 
 
-def _show(found: Stats, pauses: list[Pause]) -> None:
+def _last_hour(app: Rowlock) -> dict[str, int] | None:
+    """How many jobs ended, and how; None for a role that may not see it."""
+    try:
+        with in_words(app.database):
+            points = app.rates(span=timedelta(hours=1)).points
+    except RowlockError:
+        return None
+    return {name: sum(getattr(point, name) for point in points) for name in _OUTCOMES}
+
+
+def _show(found: Stats, pauses: list[Pause], totals: dict[str, int] | None) -> None:
     from rowlock.cli.tables import facts  # noqa: PLC0415  draws
 
     click.echo(f"{words.instant(found.at)}, rates over {words.span(found.window)}")
+    hour = (
+        figures.UNKNOWN if totals is None else ", ".join(f"{totals[name]:,} {said}" for name, said in _OUTCOMES.items())
+    )
+    click.echo(f"last hour: {hour}")
     if found.queues:
         click.echo()
         show_queues(found.queues, {pause.queue: pause for pause in pauses if pause.queue is not None}, found.at)

@@ -108,7 +108,12 @@ def _with_room(columns: Sequence[Column], widths: Sequence[int], said: Sequence[
 
 
 def _needed(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int]) -> int:
-    return sum(min(widths[n], columns[n].least) for n in kept) + _GAP * (len(kept) - 1)
+    return sum(_least(columns[n], widths[n]) for n in kept) + _GAP * (len(kept) - 1)
+
+
+def _least(column: Column, width: int) -> int:
+    """What a column needs to be of use; its title is never cut."""
+    return max(cell_len(column.title), min(width, column.least))
 
 
 def _shares(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int], width: int) -> list[int]:
@@ -116,7 +121,7 @@ def _shares(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int
     spare = width - _needed(columns, widths, kept)
     shares = []
     for n in kept:
-        least = min(widths[n], columns[n].least)
+        least = _least(columns[n], widths[n])
         more = max(0, min(widths[n] - least, spare))
         spare -= more
         shares.append(max(1, min(least + more, width)))

@@ -32,6 +32,8 @@ PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
 
 # Rows per statement of a bulk enqueue: large enough that the round trip vanishes, small enough to keep messages short.
 CHUNK = 2_000
+# An id is looked for by its end among so many of the newest.
+NEWEST = 100_000
 _KEEP_CANCELLED = Keep().cancelled
 
 # A job that so many workers died of is a suspect: it is set aside, and each worker runs one such job at a time, so that
@@ -173,6 +175,21 @@ def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:
 def lanes() -> Query[Lane]:
     """The lanes that hold a due job, in the order of their first jobs."""
     return Query("lane_list", {}, lambda row: Lane(*row))
+
+
+def find(part: str, *, most: int) -> Query[str]:
+    """The ids that begin or end with these hexadecimal digits, newest first; ends only among the newest jobs."""
+    return Query(
+        "job_find",
+        {
+            "low": part.ljust(32, "0"),
+            "high": part.ljust(32, "f"),
+            "ending": part,
+            "newest": str(NEWEST),
+            "most": str(most),
+        },
+        first,
+    )
 
 
 def take_up(*, queues: Iterable[str], tasks: Iterable[str], limit: int, worker: str) -> Query[Claimed]:

@@ -207,14 +207,16 @@ class Claimer:
 
     async def _learn_queues(self) -> bool:
         """Whether there are queues now that we have not looked into before."""
-        before = self._queues.names
-        new = self._queues.learn(await self._link.run(queues.used()))
+        found = await self._link.run(queues.used())
         self._next_learning = time.monotonic() + _LEARN_EVERY
+        if self._queues.knows(found):
+            return False
+        if self._parked:
+            await self.unpark()  # from those before
+        new = self._queues.learn(found)
         if new:
             await self._link.listen_to(await self._link.run(queues.channels(new)))
-        if self._queues.names != before:
-            await self._link.run(workers.serve(worker=self._worker, queues=self._queues.names))
-            self._parked = False  # on those before
+        await self._link.run(workers.serve(worker=self._worker, queues=self._queues.names))
         return bool(new)
 
     async def _take_up(self, room: int) -> int:

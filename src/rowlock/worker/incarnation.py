@@ -233,10 +233,8 @@ class Incarnation:
         for loop in self._loops:
             loop.add_done_callback(self._loop_ended)
         self._canceller.start()
-        mine = self._setup.queues
-        names = "all queues" if mine.is_all else ", ".join(mine.names)
-        started = "worker %s (%s) works on %s with %d slots, in %s"
-        log.info(started, self.name, self.id, names, self._setup.slots, self._setup.place())
+        mine, slots = self._setup.queues, self._setup.slots
+        log.info("worker %s (%s) works on %s with %d slots, in %s", self.name, self.id, mine, slots, self._setup.place())
         await served.tell(self._setup.handlers, mine, self._settle_link, worker=self.id)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:

@@ -42,10 +42,20 @@ class Queues:
         if self._weights is not None and not all(weight > 0 for weight in self._weights.values()):
             raise InvalidOption(f"{queues!r}: every weight must be more than zero")
 
+    def __str__(self) -> str:
+        return "all queues" if self.is_all else ", ".join(self.names)
+
+    def knows(self, found: Iterable[str]) -> bool:
+        """For `*`: whether these are the queues that have jobs, as far as it knows."""
+        return self.names == self._with(found)
+
+    def _with(self, found: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({*self._declared, *found}))
+
     def learn(self, found: Iterable[str]) -> list[str]:
         """For `*`: these have jobs now. Those that have none any more are not looked into; answers the new ones."""
         before = set(self.names)
-        self.names = tuple(sorted({*self._declared, *found}))
+        self.names = self._with(found)
         self._weights = dict.fromkeys(self.names, 1.0)
         return [name for name in self.names if name not in before]
 

@@ -9,6 +9,7 @@ import click
 
 from rowlock.cli.calls import argument_options, arguments_of
 from rowlock.cli.filters import usage
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.load import importing
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -16,7 +17,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
-@click.argument("job_id", metavar="ID", type=click.UUID)
+@click.argument("job_id", metavar="ID", type=JOB_ID)
 @argument_options(
     whole="The arguments as one JSON object: '{\"user_id\": 42}'.",
     one="One argument; a bare word is a string. May be repeated; those that are not named are gone.",
@@ -29,7 +30,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 def edit(
     choice: Choice,
     *,
-    job_id: UUID,
+    job_id: UUID | str,
     whole: str | None,
     named: Mapping[str, object],
     why: str | None,
@@ -41,6 +42,7 @@ def edit(
         raise click.UsageError("say which arguments, all of them: --args '{…}', or --arg NAME=JSON for each")
     arguments = arguments_of(whole, named)
     with opened(choice) as app:
+        job_id = whole_id(app, job_id)
         if choice.app is not None:
             with importing(choice.app):
                 app.load()

@@ -9,6 +9,7 @@ from uuid import UUID
 import click
 
 from rowlock.cli import words
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.moments import instant
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -27,7 +28,7 @@ def _place(typed: str) -> Event:
 
 
 @click.command(epilog=EXIT_CODES_OF_LOOKS)
-@click.argument("job_id", metavar="[ID]", type=click.UUID, required=False)
+@click.argument("job_id", metavar="[ID]", type=JOB_ID, required=False)
 @click.option(
     "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Events a page."
 )
@@ -35,9 +36,10 @@ def _place(typed: str) -> Event:
 @json_option
 @app_options(required=False)
 @debug_option
-def events(choice: Choice, *, job_id: UUID | None, limit: int, before: Event | None, as_json: bool) -> None:
+def events(choice: Choice, *, job_id: UUID | str | None, limit: int, before: Event | None, as_json: bool) -> None:
     """List what operators and upkeep did. Newest first; to one job, or at all."""
     with opened(choice) as app:
+        job_id = None if job_id is None else whole_id(app, job_id)
         found = app.jobs.events(job_id, limit=limit, before=before)
         now = database_time(app)
     following = f"{found[-1].at.isoformat()}/{found[-1].id}" if len(found) == limit else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -10,12 +10,16 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.filters import Wanted, filter_options, usage
+from rowlock.cli.ids import SHOWN
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.model.record import JobRecord
 from rowlock.model.verb import ENDED
+
+# From so many columns on a row has room for whole ids.
+_WIDE = 110
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
@@ -38,32 +42,44 @@ def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None
     if wanted.since is not None and set(wanted.state) & ENDED and not asked.is_of_ended:
         click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
     if page.records:
-        _show(page.records, now, by_end=asked.is_of_ended)
+        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_of_ended)
     else:
         click.echo("no job matches", err=True)
     next_page(page.next)
 
 
-def _show(records: tuple[JobRecord, ...], now: datetime, *, by_end: bool) -> None:
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str], by_end: bool) -> None:
+    """The table; where it is narrow, of an id only the end, of which every command knows what is meant."""
+    from rowlock.cli.tables import Column, console, show  # noqa: PLC0415  draws
 
+    is_narrow = console().width < _WIDE
     columns = [
-        Column("id", least=36),
+        Column("id", least=SHOWN if is_narrow else 36),
         Column("state", least=9),
-        Column("task", least=11),
-        Column("queue", least=7, rank=3),
-        Column("ended" if by_end else "created", least=10, rank=1),
-        Column("spent", least=4, rank=4, right=True),
-        Column("note", least=12, rank=2),
+        Column("task", least=20),
+        Column("queue", least=7, rank=4),
+        Column("ended" if by_end else "created", least=10, rank=2),
+        Column("tries", least=4, rank=3, right=True),
+        Column("note", least=24, rank=1),
     ]
-    show(columns, (_row(record, now, by_end=by_end) for record in records))
+    rows = [_row(record, now, is_narrow=is_narrow, by_end=by_end) for record in records]
+    if len(states) == 1:  # which says it already
+        columns = [column for column in columns if column.title != "state"]
+        rows = [(row[0], *row[2:]) for row in rows]
+    show(columns, rows)
 
 
-def _row(record: JobRecord, now: datetime, *, by_end: bool) -> tuple[object, ...]:
-    spent = f"{record.failures}/{record.attempts}"
+def _row(record: JobRecord, now: datetime, *, is_narrow: bool, by_end: bool) -> tuple[object, ...]:
     when = words.age(record.ended_at if by_end else record.created_at, now)
     note = "; ".join(_notes(record, now))
-    return record.id, record.state, record.task, record.queue, when, spent, note
+    name = str(record.id)[-SHOWN:] if is_narrow else record.id
+    return name, record.state, record.task, record.queue, when, tries(record), note
+
+
+def tries(record: JobRecord) -> str:
+    """Which attempt it is in, or ended in, of how many; before the first one, and between two, how many are spent."""
+    is_in_one = record.state in ("running", "succeeded")  # that is not among the failures
+    return f"{record.failures + is_in_one}/{record.attempts}"
 
 
 def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
@@ -78,7 +94,7 @@ def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
             yield "cancelling"
         if record.progress is not None:
             yield f"{record.progress.share:.0%}"
-    if record.reason:
-        yield record.reason
     if record.errors and record.state != "succeeded":
         yield f"{record.errors[-1].type}: {record.errors[-1].message}"
+    if record.reason:
+        yield record.reason

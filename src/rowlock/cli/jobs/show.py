@@ -10,7 +10,9 @@ from uuid import UUID
 import click
 
 from rowlock.cli import words
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.jobs.events import show_events
+from rowlock.cli.jobs.list import tries
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
@@ -23,13 +25,14 @@ _HIDDEN = "(arguments, result and errors are not this role's to read)"
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
-@click.argument("job_id", metavar="ID", type=click.UUID)
+@click.argument("job_id", metavar="ID", type=JOB_ID)
 @json_option
 @app_options(required=False)
 @debug_option
-def show(choice: Choice, *, job_id: UUID, as_json: bool) -> None:
+def show(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
     """Show everything about one job. Times, attempts, progress, errors, arguments, result, events."""
     with opened(choice) as app:
+        job_id = whole_id(app, job_id)
         # By its id alone, not by app.get, which wants a task of a proper name: SQL lets others in.
         record = app.database.converse(lambda _resend: read_job(job_id), atomic=False)
         events = app.jobs.events(job_id=job_id)
@@ -73,7 +76,7 @@ def _facts(record: JobRecord) -> dict[str, object]:
         "waits for": record.waits_for,
         "reason": record.reason,
         "priority": record.priority,
-        "attempts": f"{record.failures} of {record.attempts} spent, {words.count(record.claims, 'claim')}, "
+        "attempts": f"{tries(record).replace('/', ' of ')}, {words.count(record.claims, 'claim')}, "
         f"{words.count(record.crashes, 'crash', 'crashes')}",
         "progress": progress and f"{progress.share:.0%} {progress.note or ''}".rstrip(),
         "worker": record.worker,

@@ -55,9 +55,9 @@ def show_queues(queues: Mapping[str, QueueStats], pauses: Mapping[str, Pause], n
         Column("waiting", least=10, rank=3),
         Column("wait p50", least=8, rank=7, right=True),
         Column("wait p95", least=8, rank=5, right=True),
-        Column("ended/s", rank=4, right=True),
-        Column("retried/s", rank=8, right=True),
-        Column("failed/s", rank=6, right=True),
+        Column("ended", rank=4, right=True),
+        Column("retried", rank=8, right=True),
+        Column("failed", rank=6, right=True),
         Column("paused", least=12, rank=1),
     ]
     show(columns, (_row(name, queue, pauses.get(name), now) for name, queue in sorted(queues.items())))
@@ -72,9 +72,9 @@ def _row(name: str, queue: QueueStats, pause: Pause | None, now: datetime) -> tu
         figures.counted(queue.delayed),
         waiting(queue),
         *((figures.lasting(queue.waits.p50), figures.lasting(queue.waits.p95)) if queue.waits else ("", "")),
-        figures.per_second(queue.rates, "completed"),
-        figures.per_second(queue.rates, "retried"),
-        figures.per_second(queue.rates, "failed"),
+        figures.rate(queue.rates, "completed"),
+        figures.rate(queue.rates, "retried"),
+        figures.rate(queue.rates, "failed"),
         "" if pause is None else ends(pause, now),
     )
 

@@ -51,10 +51,7 @@ def _show(name: str, stats: Stats, pause: Pause | None) -> None:
             "running": figures.counted(queue.running),
             "waiting": waiting(queue),
             "wait": queue.waits and waited(queue.waits),
-            **{
-                f"{what}/s": figures.per_second(queue.rates, what)
-                for what in ("claimed", "completed", "retried", "failed")
-            },
+            **{what: figures.rate(queue.rates, what) for what in ("claimed", "completed", "retried", "failed")},
             "paused": pause and ends(pause, stats.at),
             "by": pause and f"{words.line(pause.by)}, {words.age(pause.at, stats.at)}",
             "why": pause and words.line(pause.why or ""),

@@ -45,8 +45,8 @@ def show_tasks(tasks: Mapping[str, TaskStats], pauses: Mapping[str, Pause], now:
 
     columns = [
         Column("task", least=20),
-        Column("ended/s", rank=2, right=True),
-        Column("retried/s", rank=7, right=True),
+        Column("ended", rank=2, right=True),
+        Column("retried", rank=7, right=True),
         Column("failed", right=True),
         Column("p50", least=8, rank=3, right=True),
         Column("p95", least=8, rank=6, right=True),
@@ -62,8 +62,8 @@ def _row(name: str, task: TaskStats, pause: Pause | None, now: datetime) -> tupl
     spans = ("", "", "", "") if took is None else tuple(map(figures.lasting, (took.p50, took.p95, took.p99, took.max)))
     return (
         name,
-        figures.per_second(task.rates, "completed"),
-        figures.per_second(task.rates, "retried"),
+        figures.rate(task.rates, "completed"),
+        figures.rate(task.rates, "retried"),
         figures.counted(task.failed),
         *spans,
         "" if pause is None else f"by {words.line(pause.by)}, {ends(pause, now)}",

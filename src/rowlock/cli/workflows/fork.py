@@ -9,6 +9,7 @@ import click
 
 from rowlock.cli.calls import argument_options, arguments_of
 from rowlock.cli.filters import usage
+from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.load import importing
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -16,7 +17,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
-@click.argument("job_id", metavar="ID", type=click.UUID)
+@click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option(
     "--from-step", required=True, metavar="KEY", help="The step to run anew, with all after it; show names them."
 )
@@ -33,7 +34,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 def fork(
     choice: Choice,
     *,
-    job_id: UUID,
+    job_id: UUID | str,
     from_step: str,
     whole: str | None,
     named: Mapping[str, object],
@@ -50,6 +51,7 @@ def fork(
     """
     arguments = arguments_of(whole, named)
     with opened(choice) as app:
+        job_id = whole_id(app, job_id)
         if choice.app is not None:
             with importing(choice.app):
                 app.load()
