@@ -133,8 +133,7 @@ class Incarnation:
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._is_stopping = False
-        self._told = (0, False)
+        self._is_stopping, self._told = False, (0, False)
 
     @property
     def unsettled(self) -> list[str]:
@@ -233,9 +232,9 @@ class Incarnation:
         for loop in self._loops:
             loop.add_done_callback(self._loop_ended)
         self._canceller.start()
-        mine, slots = self._setup.queues, self._setup.slots
-        log.info("worker %s (%s) works on %s with %d slots, in %s", self.name, self.id, mine, slots, self._setup.place())
-        await served.tell(self._setup.handlers, mine, self._settle_link, worker=self.id)
+        said = (self.name, self.id, self._setup.queues, self._setup.slots, self._setup.place())
+        log.info("worker %s (%s) works on %s with %d slots, in %s", *said)
+        await served.tell(self._setup.handlers, self._setup.queues, self._settle_link, worker=self.id)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave.
