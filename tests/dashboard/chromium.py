@@ -153,12 +153,19 @@ def _in_words(message: ConsoleMessage) -> str:
 
 @contextmanager
 def tab(
-    browser: Browser, link: str, *, dark: bool = False, size: tuple[int, int] = _WIDE, still: bool = True
+    browser: Browser,
+    link: str,
+    *,
+    dark: bool = False,
+    size: tuple[int, int] = _WIDE,
+    still: bool = True,
+    zone: str = "UTC",
 ) -> Iterator[Tab]:
     """A tab of one's own; at its end nothing may have gone wrong in it."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if dark else "light",
+        timezone_id=zone,
         reduced_motion="reduce" if still else "no-preference",
         permissions=["clipboard-read", "clipboard-write"],
     )

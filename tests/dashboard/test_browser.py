@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,26 @@ def test_a_tab_that_nobody_sees_lets_go_of_its_stream(page: Tab) -> None:
         }"""
     )
     expect(shown.locator(".live")).to_have_attribute("data-state", "live")
+
+
+def test_times_are_the_readers_or_utc_if_they_say_so(browser: Browser, shop: Shop) -> None:
+    with tab(browser, shop.link, zone="Asia/Kathmandu") as opened:  # 5 h 45 min ahead of UTC, all year
+        page = drawn(opened.go("/"))
+        page.get_by_text("The same as a table").click()
+        row, chart = page.locator("#data tbody time").first, page.locator("#chart-throughput .when")
+        moment = datetime.fromisoformat(str(row.get_attribute("datetime")))
+
+        def shows(ahead: timedelta) -> None:
+            expect(row).to_have_text(f"{moment + ahead:%H:%M}")
+            expect(chart).to_contain_text(f"{moment + ahead:%H:%M}")
+
+        shows(timedelta(hours=5, minutes=45))
+        page.get_by_role("button", name="Local time").click()
+        shows(timedelta(0))
+        assert "UTC" in str(row.get_attribute("title"))
+        assert "Asia/Kat" in str(row.get_attribute("title"))
+        opened.go("/jobs")  # it is kept
+        expect(page.get_by_role("button", name="UTC")).to_be_visible()
 
 
 def test_all_that_a_browser_loads_is_small() -> None:

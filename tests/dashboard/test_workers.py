@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,6 +12,8 @@ from tests.dashboard.browser import Browser
 from tests.rows import Db, put
 from tests.waiting import until
 from tests.worker.working import one, working
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def worker(db: Db, *, lease: str = "20 s", slots: int = 10, held: int = 0, **columns: Any) -> UUID:  # noqa: ANN401
@@ -45,6 +48,20 @@ def test_without_a_worker_the_page_says_how_to_start_one(client: Browser) -> Non
 
     assert "No worker is running" in page
     assert "rowlock worker --app MODULE" in page
+
+
+def test_a_job_that_waits_for_a_slot_of_its_worker_is_told_from_one_that_runs(client: Browser, db: Db) -> None:
+    holder = worker(db, slots=1)
+    claimed = put(db, "running", worker=holder, begun=False, started_at=LONG_AGO)
+    runs = put(db, "running", worker=holder, begun=True, started_at=datetime.now(UTC))
+
+    [seen] = told(client)
+    page = client.get("/workers").text
+
+    assert [(job["id"], job["begun"]) for job in seen["jobs"]] == [(str(runs), True), (str(claimed), False)]
+    assert page.count("claimed, waits for a slot") == 1
+    assert "claimed, waits for a slot" in client.get(f"/jobs/{claimed}").text
+    assert "claimed, waits for a slot" not in client.get(f"/jobs/{runs}").text
 
 
 def test_a_worker_shows_what_it_runs_and_how_far_that_is(client: Browser, app: Rowlock, db: Db) -> None:

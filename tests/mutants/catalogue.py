@@ -92,6 +92,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "D1c",
+        "a job that only waits for a slot of its worker is shown as one that runs",
+        "tests/dashboard/test_workers.py::test_a_job_that_waits_for_a_slot_of_its_worker_is_told_from_one_that_runs",
+        [Change("store/sql/job_underway.sql", "job.begun is true as begun", "true as begun")],
+    ),
+    Mutant(
+        "D1d",
+        "a chart is in the reader's zone where all other times are in UTC",
+        "tests/dashboard/test_browser.py::test_times_are_the_readers_or_utc_if_they_say_so",
+        [Change("dashboard/static/times.js", "{ ...short, timeZone: zone() }", "short")],
+    ),
+    Mutant(
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
         "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",

@@ -30,9 +30,10 @@ _PLACES: Final = {
     "leases": "/workers",
     "versions": "/workers",
     "stuck attempts": "/workers",
+    "worker faults": "/workers",
 }
 # What stands here in other words. Failures are part of the line on failed jobs.
-_SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures"}
+_SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures", "suspects"}
 _NONE_PASSING: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_NAMED: Final = 5
 

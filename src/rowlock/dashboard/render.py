@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from rowlock.model.span import typed_span
 
 VERSION: Final = version("rowlock")
 STATIC: Final = Path(__file__).parent / "static"
+_INSTANT: Final = re.compile(r"(\b\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d))")
 
 
 @cache
@@ -54,6 +56,7 @@ def templates(*packages: str) -> Environment:
         "json": pretty,
         "short": short,
         "at": at,
+        "exact": exact,
         "number": number,
         "ref": ref,
         "segment": segment,
@@ -84,12 +87,32 @@ def pretty(value: object) -> str:
 
 
 def code(text: str) -> Markup:
-    """A sentence of ours in which `commands` stand between backquotes."""
+    """A sentence of ours in which `commands` stand between backquotes, and instants as ISO 8601 has them."""
     parts = text.split("`")
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if number % 2 else Markup("{}").format(part)
-        for number, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if number % 2 else _timed(part) for number, part in enumerate(parts)
     )
+
+
+def _timed(text: str) -> Markup:
+    parts = _INSTANT.split(text)
+    return Markup("").join(
+        _exactly(part) if number % 2 else Markup("{}").format(part) for number, part in enumerate(parts)
+    )
+
+
+def _exactly(text: str) -> Markup:
+    """What looks like an instant; in a message of somebody else's it may be none."""
+    try:
+        return exact(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return Markup("{}").format(text)
+
+
+def exact(moment: datetime) -> Markup:
+    """An instant to the second: in UTC, until our script writes it as the reader's clocks have it."""
+    utc = words.instant(moment)
+    return Markup('<time datetime="{}" data-exact>{} UTC</time>').format(utc, utc[:-1].replace("T", " "))
 
 
 def short(job_id: object) -> str:

@@ -14,7 +14,7 @@ Condition = Literal["live", "late", "stopping", "dead"]
 
 @dataclass(frozen=True, slots=True)
 class Underway:
-    """A job that a worker holds, claimed at `since`."""
+    """A job that a worker holds, claimed at `since`. One that has not begun, as far as is known, waits for a slot."""
 
     id: UUID
     task: str
@@ -23,6 +23,7 @@ class Underway:
     progress: Progress | None
     cancelling: bool
     version: int | None
+    begun: bool
 
 
 @dataclass(frozen=True, slots=True)

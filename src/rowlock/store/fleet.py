@@ -123,7 +123,6 @@ def claimed(ids: Iterable[str]) -> Query[Claimed]:
 
 
 def _held(row: Row) -> Held:
-    worker, job, task, queue, since, progress, cancelling, version = row
-    return Held(
-        worker, Underway(UUID(job), task, queue, read_moment(since), read_progress(progress), cancelling, version)
-    )
+    worker, job, task, queue, since, progress, cancelling, version, begun = row
+    moment, share = read_moment(since), read_progress(progress)
+    return Held(worker, Underway(UUID(job), task, queue, moment, share, cancelling, version, begun))

@@ -97,7 +97,7 @@ _FIRED = ("last_at", "held", "booted_at", "jobs", "paused_at", "paused_until", "
 
 _VIEW: Rights = {
     "migrations": {"select": ALL},
-    "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "wakes_at", "cancel_at")},
+    "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "wakes_at", "cancel_at", "begun")},
     "history": {"select": (*_OUTLINE, "ended_at", "expires_on")},
     "queues": {"select": ALL},
     "pauses": {"select": ALL},

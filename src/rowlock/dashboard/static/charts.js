@@ -2,6 +2,8 @@
 // drawn by uPlot in our colours. Below each stand its lines by colour and dash, with the values under the pointer, else the last.
 // Readers who do not see it have the sentence of its label, and the table beside it.
 
+import { clock as clockOf, zone } from "./times.js";
+
 const drawn = new Map();
 const sync = "rowlock";
 
@@ -10,7 +12,7 @@ const round = [0.0001, 0.001, 0.01, 0.1, 1].flatMap((unit) => [unit, 2 * unit, 5
   [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400]);
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const clock = (at) => clockOf(at * 1000);
 
 function digits(value) {
   if (value === 0) return "0";
@@ -96,17 +98,17 @@ function options(data, colours, width, onCursor) {
 }
 
 const values = (data) => [data.at, ...data.lines.map((line) => line.values)];
-const shape = (data) => JSON.stringify([data.unit, data.lines.map((line) => line.label), document.documentElement.dataset.theme]);
+const shape = (data) => JSON.stringify([data.unit, data.lines.map((line) => line.label), document.documentElement.dataset.theme, zone()]);
 
 function draw(element) {
   const text = element.dataset.chart;
   const known = drawn.get(element);
   const theme = document.documentElement.dataset.theme;
-  if (known && known.text === text && known.theme === theme) return;
+  if (known && known.text === text && known.theme === theme && known.zone === zone()) return;
   const data = JSON.parse(text);
   element.setAttribute("aria-label", `${element.dataset.title}. ${data.says}`);
   if (known && known.shape === shape(data)) {
-    Object.assign(known, { text, data });
+    Object.assign(known, { text, data, zone: zone() });
     known.plot.setData(values(data));
     read(known, known.plot.cursor.idx);
     return;
@@ -114,7 +116,7 @@ function draw(element) {
   known?.plot.destroy();
   element.replaceChildren();
   const colours = data.lines.map((line) => css(`--${line.tint}`));
-  const shown = { text, theme, data, shape: shape(data), key: legend(data, colours) };
+  const shown = { text, theme, zone: zone(), data, shape: shape(data), key: legend(data, colours) };
   shown.plot = new uPlot(options(data, colours, element.clientWidth, (at) => read(shown, at)), values(data), element);
   element.append(shown.key.box);
   drawn.set(element, shown);
