@@ -278,6 +278,18 @@ AMONG_THE_ROWS = {
     ),
     "a stuck attempt": ("update rowlock.workers set stuck = 1", {"stuck attempts": "amber"}),
     "a worker full of stuck attempts": ("update rowlock.workers set stuck = slots", {"stuck attempts": "red"}),
+    "a worker that began anew": (
+        "update rowlock.workers set restarts = 1, fault = 'KeyError: 1'",
+        {"worker faults": "amber"},
+    ),
+    "a worker that begins anew again and again": (
+        "update rowlock.workers set restarts = 3, fault = 'KeyError: 1'",
+        {"worker faults": "red"},
+    ),
+    "a suspect": (
+        f"{JOB.format('default')}; update rowlock.jobs set state = 'waiting', waits_for = 'suspect', crashes = 2",
+        {"suspects": "amber"},
+    ),
     "slow claims": (
         "update rowlock.workers set claims = 10, claimed = 10, claim_seconds = 1, claim_slowest = 0.2",
         {"claim time": "amber"},

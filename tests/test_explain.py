@@ -524,15 +524,28 @@ def test_nothing_is_in_its_way(app: Rowlock, engine: Engine) -> None:
 
 
 def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
-    [job] = engine.enqueue()
+    [first, job] = engine.enqueue(count=2)
     db.execute("update rowlock.jobs set crashes = 2, state = 'waiting', waits_for = 'suspect'")
+    db.execute(
+        """insert into rowlock.events (kind, job, actor, at, details)
+            select
+                'rescued', %s, 'w', now() + ago,
+                json_build_object('owner', owner, 'worker', 'an id', 'crashed', crashed)
+            from (
+                values ('a:1', true, interval '-3 s'), ('b:2', false, '-2 s'), ('unknown', true, '-1 s')
+            ) as died (owner, crashed, ago)""",
+        [job],
+    )
 
-    found = app.explain(job)
-    engine.run(jobs.claim_suspect(queues=["default"], worker=engine.worker))
-    running = app.explain(job)
+    waits = app.explain(job)
+    claimed = engine.run(jobs.claim_suspect(queues=["default"], worker=engine.worker))
+    behind, running = app.explain(job), app.explain(first)
 
-    assert found.code == "suspect"
-    assert found.says.startswith("2 workers died while they ran it: it waits for its turn among such jobs")
+    dead = "2 workers died while they ran it (a:1, an id): each worker runs one such job at a time"
+    assert (waits.code, waits.says) == ("suspect", f"{dead}, beside others, and 1 job is before it.")
+    assert [row.id for row in claimed] == [str(first)]
+    assert behind.says == f"{dead}, and its worker is at one; 0 jobs are before it."
+    assert str(behind.do).startswith("wait for one of them to end, or start another worker")
     assert running.also == ("2 workers died while they ran it: its worker runs no other such job beside it.",)
 
 

@@ -81,6 +81,7 @@ def test_workers_are_listed_with_what_they_hold(rowlock: Type, app: Rowlock, eng
     [worker] = json.loads(in_json.out)["workers"]
     assert worker.keys() == {
         "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version", "stuck",
+        "restarts", "fault",
     }  # fmt: skip
     assert (worker["id"], worker["held"]) == (engine.worker, 1)
 
@@ -92,6 +93,15 @@ def test_what_is_stuck_is_shown_where_there_is_any(rowlock: Type, engine: Engine
 
     assert header.split()[:5] == ["host", "pid", "held", "lease", "stuck"]
     assert "3" in line.split()
+
+
+def test_a_worker_that_began_anew_says_how_often_and_why(rowlock: Type, engine: Engine, db: Db) -> None:
+    db.execute("update rowlock.workers set restarts = 2, fault = 'OSError: postgresql://u:canary@h/d is gone'")
+
+    said = rowlock("workers").out
+
+    assert "began anew 2 times in a row because of a fault of its own: OSError: postgresql://u:***@h/d is gone" in said
+    assert "canary" not in said + rowlock("workers", "--json").out + rowlock("doctor").out
 
 
 def test_no_worker_at_all_is_said_with_what_to_do(rowlock: Type) -> None:

@@ -144,7 +144,7 @@ def test_approvals_suspects_and_schedules_that_stand_still_need_a_person(client:
 def test_failed_jobs_and_the_share_that_fails_are_one_line() -> None:
     checkup = Checkup(NOON, (Finding("work", "failures", "red", "55 of 69", "of the jobs that ended", "retry"),))
     task = TaskStats(rates=None, durations=None, waits=None, failed=Count(6254), paused=False)
-    fleet, database = FleetStats(None, None, None, None), DatabaseStats(None, None, None, None, None, None, None)
+    fleet, database = FleetStats(None, None, None, None, None), DatabaseStats(None, None, None, None, None, None, None)
     stats = Stats(NOON, 5 * MINUTE, {}, {"charge": task}, fleet, database, {})
 
     [line] = notices(stats, checkup, pauses=[], schedules=[], failed_lately={"charge": 55}, lately="hour")

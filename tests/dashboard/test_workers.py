@@ -19,12 +19,23 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 def worker(db: Db, *, lease: str = "20 s", slots: int = 10, held: int = 0, **columns: Any) -> UUID:  # noqa: ANN401
     """A worker on the books, and jobs that it holds."""
     found = uuid4()
-    row = {"host": "h", "pid": 1, "queues": ["default"], "stuck": 0, "stopping": False, **columns}
+    row = {
+        "host": "h",
+        "pid": 1,
+        "queues": ["default"],
+        "stuck": 0,
+        "stopping": False,
+        "restarts": 0,
+        "fault": None,
+        **columns,
+    }
     db.execute(
         """insert into rowlock.workers
-               (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts, stuck, stopping)
+               (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts, stuck, stopping,
+                restarts, fault)
            values (%(id)s, %(host)s, %(pid)s, %(queues)s, %(slots)s, '{}', '9.9', rowlock.now(),
-               rowlock.now() + %(lease)s::interval, '30 s', %(stuck)s, %(stopping)s)""",
+               rowlock.now() + %(lease)s::interval, '30 s', %(stuck)s, %(stopping)s,
+               %(restarts)s, %(fault)s)""",
         {**row, "id": found, "lease": lease, "slots": slots},
     )
     for _ in range(held):
@@ -135,12 +146,13 @@ def test_a_late_worker_says_when_it_is_given_up(client: Browser, db: Db) -> None
 
 
 def test_stuck_and_stopping_workers_say_so(client: Browser, db: Db) -> None:
-    worker(db, stuck=2, stopping=True)
+    worker(db, stuck=2, stopping=True, restarts=3, fault="KeyError: 'a'")
 
     page = client.get("/workers").text
 
     assert "2 attempts timed out and go on all the same" in page
     assert "stopping" in page
+    assert "It began anew 3 times in a row because of a fault of its own" in page
 
 
 def test_a_worker_can_be_looked_for_by_host_and_pid(client: Browser, db: Db) -> None:

@@ -75,7 +75,7 @@ WORKS = {
 }
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("worker_match", "task_gather", "lane_ahead"),
+    *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",
         "history_outline",
@@ -135,7 +135,7 @@ SAYS = {
 BESIDE = {
     "enqueue": {"key_look"},
     "worker": {
-        *("worker_match", "task_gather", "lane_ahead", "key_look"),
+        *("worker_match", "task_gather", "lane_ahead", "key_look", "suspect_wait", "suspect_ahead"),
         *("job_edit", "job_hold"),
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
         *("rescue_count", "waiter_leave"),

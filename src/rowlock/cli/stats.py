@@ -83,6 +83,12 @@ def _fleet(fleet: FleetStats) -> Iterator[tuple[str, str]]:
     yield "workers", figures.UNKNOWN if fleet.workers is None else f"{len(fleet.workers):,}"
     yield "rescued", _recent(fleet.rescued)
     yield "poisoned", _recent(fleet.poisoned)
+    if fleet.suspects is not None and fleet.suspects.oldest is not None:
+        suspects = fleet.suspects
+        yield (
+            "suspects",
+            f"{figures.counted(suspects.waiting)} waiting, the first for {figures.lasting(suspects.oldest)}",
+        )
     if fleet.claims is not None:
         claims = fleet.claims
         yield "claims", f"{words.span(claims.mean)}, at most {words.span(claims.max)}, {claims.rows:.3g} jobs a claim"

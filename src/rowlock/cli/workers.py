@@ -12,6 +12,7 @@ from rowlock.cli import words
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.model.redact import redact_text
 from rowlock.model.stats import WorkerStats
 
 
@@ -47,6 +48,8 @@ def worker_facts(worker: WorkerStats) -> dict[str, Any]:
         "started_at": worker.started_at.isoformat(),
         "version": worker.version,
         "stuck": worker.stuck,
+        "restarts": worker.restarts,
+        "fault": worker.fault and redact_text(worker.fault),
     }
 
 
@@ -68,6 +71,11 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
         Column("id", least=36, rank=4),
     ]
     show(columns, (_row(worker, now, stuck=bool(stuck)) for worker in found), title=title)
+    for worker in found:
+        if worker.restarts:
+            times = f"{words.count(worker.restarts, 'time')} in a row"
+            fault = words.line(redact_text(worker.fault or "it is not known"))
+            click.echo(f"{worker.host}:{worker.pid} began anew {times} because of a fault of its own: {fault}")
 
 
 def _row(worker: WorkerStats, now: datetime, *, stuck: bool) -> tuple[object, ...]:

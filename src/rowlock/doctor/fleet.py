@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from rowlock.doctor.judging import Line, several, why
 from rowlock.model.checkup import Finding, Level
+from rowlock.model.redact import redact_text
 from rowlock.model.stats import Recent, WorkerStats
 from rowlock.model.words import count, span
 from rowlock.store.doctor_rounds import Facts
@@ -17,13 +18,15 @@ _LONG_OVER = timedelta(minutes=1)
 # A deployment that kills loses a few; a job that was poison has killed three workers, and ten of them are no accident.
 _RESCUES = 10
 _POISONS_RED = 10
+# Its pauses are seconds by then: what it meets does not pass by itself.
+_RESTARTS_RED = 3
 
 
 def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
     """Every line about workers."""
     workers = facts.stats.fleet.workers if facts.stats else None
     if workers is None:
-        for name in ("live workers", "leases", "versions", "stuck attempts"):
+        for name in ("live workers", "leases", "versions", "stuck attempts", "worker faults"):
             yield Line(_GROUP, name).unknown(why(facts, "workers"))
     else:
         live = [worker for worker in workers if worker.lease_left > timedelta(0)]
@@ -31,7 +34,9 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
         yield _leases(workers, live)
         yield _versions(live, version)
         yield _stuck(live)
+        yield _faults(live)
     yield _rescues(facts)
+    yield _suspects(facts)
 
 
 def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
@@ -101,6 +106,37 @@ def _stuck(live: list[WorkerStats]) -> Finding:
         + ("; that worker has no slot left" if full else ""),
         do="restart these workers; have the handler look at current_job().cancelled, and give what it calls a time-out",
         value=sum(worker.stuck for worker in stuck),
+    )
+
+
+def _faults(live: list[WorkerStats]) -> Finding:
+    line = Line(_GROUP, "worker faults")
+    faulty = sorted((worker for worker in live if worker.restarts), key=lambda worker: -worker.restarts)
+    if not faulty:
+        return line.green("none", "no worker began anew because of a fault of its own", value=0.0)
+    worst = faulty[0]
+    return line.ill(
+        "red" if worst.restarts >= _RESTARTS_RED else "amber",
+        several([f"{worker.restarts} at {worker.host}:{worker.pid}" for worker in faulty]),
+        f"began anew so often in a row, each time after a longer pause: {redact_text(worst.fault or 'unknown')}",
+        do="the log of that worker has the traceback; update Rowlock, or report it",
+        value=worst.restarts,
+    )
+
+
+def _suspects(facts: Facts) -> Finding:
+    line = Line(_GROUP, "suspects")
+    suspects = facts.stats.fleet.suspects if facts.stats else None
+    if suspects is None:
+        return line.unknown(why(facts, "suspects"))
+    if suspects.oldest is None:
+        return line.green("none", "no job waits because workers died while they ran it", value=0.0)
+    return line.ill(
+        "amber",
+        f"{suspects.waiting}, the first for {span(suspects.oldest)}",
+        "workers died while they ran these jobs: each worker runs one of them at a time, beside others",
+        do="rowlock jobs list --state waiting; find out what they do to their process, or start more workers",
+        value=suspects.oldest.total_seconds(),
     )
 
 

@@ -109,14 +109,25 @@ def _has_failed(record: JobRecord) -> bool:
     return bool(record.errors) and record.errors[-1].attempt == record.claims
 
 
-def _suspect(record: JobRecord) -> Cause:
-    return Cause(
-        "suspect",
-        f"{count(record.crashes, 'worker')} died while they ran it: it waits for its turn among such jobs, of "
-        "which a worker runs one at a time, beside others.",
-        f"find out what it does to its process: {command('jobs', 'show', record.id)}",
-        {"crashes": record.crashes},
-    )
+def _suspect(situation: Situation, record: JobRecord) -> Cause:
+    rescues = [event.details for event in reversed(situation.events or ()) if event.kind == "rescued"]
+    died = [str(one["worker"] if one["owner"] == "unknown" else one["owner"]) for one in rescues if one["crashed"]]
+    says = f"{count(record.crashes, 'worker')} died while they ran it{f' ({listed(died)})' if died else ''}"
+    facts: dict[str, Any] = {"crashes": record.crashes, "died": died or None}
+    do = f"find out what it does to its process: {command('jobs', 'show', record.id)}"
+    queueing = situation.queueing
+    if queueing is None or not situation.listeners:
+        says += ": each worker runs one such job at a time, beside others, and it waits for its turn"
+        return Cause("suspect", f"{says}.", do, facts)
+    workers, busy = len(situation.listeners), len(queueing.busy)
+    facts |= {"ahead": queueing.before.value, "workers": workers, "busy": busy}
+    if busy < workers:
+        turn = "it is next" if queueing.before == Count(0) else f"{_before(queueing.before)} before it"
+        says += f": each worker runs one such job at a time, beside others, and {turn}"
+        return Cause("suspect", f"{says}.", do, facts)
+    at = "its worker is" if workers == 1 else f"all {workers:,} workers of its queue are"
+    says += f": each worker runs one such job at a time, and {at} at one; {_before(queueing.before)} before it"
+    return Cause("suspect", f"{says}.", f"wait for one of them to end, or start another worker; {do}", facts)
 
 
 # What it waits for
@@ -129,7 +140,7 @@ def _waiting(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
         case "code":
             return _lacks_code(situation, record, fits=fits)
         case "suspect":
-            return _suspect(record)
+            return _suspect(situation, record)
         case "parents":
             return Cause("parents", f"It waits for the jobs that it comes after{because(record.reason)}.")
         case _:

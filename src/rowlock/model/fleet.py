@@ -54,6 +54,8 @@ class WatchedWorker:
     started_at: datetime
     stopping: bool
     stuck: int  # attempts that timed out and go on all the same
+    restarts: int  # in a row, because of a fault of its own: the last of those is `fault`
+    fault: str | None
     claiming: Claiming | None
     claimed: float  # jobs a second, over the last minutes
     jobs: tuple[Underway, ...]

@@ -103,6 +103,14 @@ class OpenStep:
     error: StepError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """How many suspects come before one, and the workers on its queue that are at one now."""
+
+    before: Count
+    busy: frozenset[UUID]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """A job, None if there is none, and all that bears on it.
@@ -118,6 +126,7 @@ class Situation:
     workers: Sequence[Candidate] | None = ()
     tasks: Sequence[str] | None = ()  # that those who listen on its queue know, if none of them knows its own
     ahead: Count | None = None  # due jobs of its queue that come before it
+    queueing: Queueing | None = None  # of a suspect
     holder: Holder | None = None
     open_steps: Sequence[OpenStep] | None = ()  # of a workflow: what it waits for, the first of it
     children: tuple[int, int] | None = None  # that it has begun, and that have not ended

@@ -97,6 +97,8 @@ class WorkerStats:
     started_at: datetime
     version: str
     stuck: int = 0  # attempts that timed out and go on all the same
+    restarts: int = 0  # in a row, because of a fault of its own: the last of those is `fault`
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,14 @@ class ClaimTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspects:
+    """Jobs that two workers died of, and that wait: each worker runs one of them at a time."""
+
+    waiting: Count
+    oldest: timedelta | None  # how long the first of them has been due; None when none waits
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStats:
     """The workers, and what befell them."""
 
@@ -124,6 +134,7 @@ class FleetStats:
     rescued: Recent | None
     poisoned: Recent | None
     claims: ClaimTimes | None  # None too when no live worker has claimed anything yet
+    suspects: Suspects | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,11 +10,12 @@ from uuid import UUID
 
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
-from rowlock.model.situation import Candidate, Hold, Holder, Locked, OpenStep, Situation, StepError
+from rowlock.model.situation import Candidate, Hold, Holder, Locked, OpenStep, Queueing, Situation, StepError
 from rowlock.model.stats import Count
 from rowlock.store import doctor, gauges, outline, pauses, queues, schema, stats, workflows
 from rowlock.store.intervals import instant
-from rowlock.store.query import Conversation, Query, Row, first
+from rowlock.store.jobs import SUSPECT_FROM
+from rowlock.store.query import Conversation, Query, Row, first, plain_array
 from rowlock.store.survey import LOCKED, TIMEOUT, ask
 
 # What is counted, and how many names and events are looked at.
@@ -48,6 +49,22 @@ def ahead(record: JobRecord) -> Query[Count]:
             "most": str(MOST_AHEAD + 1),
         },
         lambda row: Count(min(row[0], MOST_AHEAD), more=row[0] > MOST_AHEAD),
+    )
+
+
+def suspects_ahead(record: JobRecord, workers: Iterable[UUID]) -> Query[Queueing]:
+    """How many suspects of its queue come before one, and which of these workers are at a suspect now."""
+    return Query(
+        "suspect_ahead",
+        {
+            "queue": record.queue,
+            "run_at": instant(record.run_at),
+            "id": str(record.id),
+            "most": str(MOST_AHEAD + 1),
+            "workers": plain_array(map(str, workers)),
+            "suspect": str(SUSPECT_FROM),
+        },
+        _queueing,
     )
 
 
@@ -126,6 +143,9 @@ def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) ->
     listeners = [one for one in found or () if one.is_alive and one.listens]
     if listeners and not any(one.knows for one in listeners):
         known["tasks"] = yield from ask("tasks", tasks(record.queue), unknown)
+    if record.waits_for == "suspect":
+        queueing = yield from ask("suspects", suspects_ahead(record, (one.id for one in listeners)), unknown)
+        known["queueing"] = queueing[0] if queueing else None
     if record.version is not None and record.claims > 0:
         known |= yield from _remembered(record, unknown)
     if record.state == "ready" and record.run_at <= at:
@@ -177,6 +197,11 @@ def _candidate(row: Row) -> Candidate:
         stopping=stopping,
         stuck=stuck,
     )
+
+
+def _queueing(row: Row) -> Queueing:
+    before, busy = row
+    return Queueing(Count(min(before, MOST_AHEAD), more=before > MOST_AHEAD), frozenset(map(UUID, busy)))
 
 
 def _holder(row: Row) -> Holder:

@@ -73,6 +73,8 @@ class WatchedRow(NamedTuple):
     version: str
     stopping: bool
     stuck: int
+    restarts: int
+    fault: str | None
     claims: int
     claimed: int
     claim_seconds: float
@@ -93,6 +95,8 @@ class WatchedRow(NamedTuple):
             started_at=datetime.fromisoformat(self.started_at),
             stopping=self.stopping,
             stuck=self.stuck,
+            restarts=self.restarts,
+            fault=self.fault,
             claiming=self._claiming(),
             claimed=claimed,
             jobs=tuple(jobs),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
+from rowlock.model.stats import Count, Suspects
 from rowlock.store.jobs import PRIORITIES
 from rowlock.store.query import Query, Row, array, plain_array
 
@@ -116,6 +117,11 @@ def rescues(most: int) -> Query[Happened]:
     return Query("rescue_count", {"most": str(most)}, Happened._make)
 
 
+def suspects(most: int) -> Query[Suspects]:
+    """How many suspects wait, and for how long; they are counted up to `most`."""
+    return Query("suspect_wait", {"most": str(most)}, lambda row: _suspects(row, most))
+
+
 def probe(queues: Iterable[str], *, limit: int) -> Query[Sequence[dict[str, object]]]:
     """What a claim that looks into these queues from the bottom would do; answers PostgreSQL's explanation."""
     names, priorities = zip(*product(queues, PRIORITIES), strict=True)
@@ -133,3 +139,8 @@ def _explained(row: Row) -> Sequence[dict[str, object]]:
 
 def _nothing(_row: Row) -> None:
     return None
+
+
+def _suspects(row: Row, most: int) -> Suspects:
+    waiting, oldest = row
+    return Suspects(Count(waiting, more=waiting >= most), None if oldest is None else timedelta(seconds=oldest))

@@ -45,6 +45,8 @@ class WorkerNow(NamedTuple):
     started_at: str
     version: str
     stuck: int
+    restarts: int
+    fault: str | None
     claims: int
     claimed: int
     claim_seconds: float

@@ -25,6 +25,7 @@ from rowlock.model.stats import (
     Rates,
     Recent,
     Stats,
+    Suspects,
     TaskStats,
     WorkerStats,
 )
@@ -67,6 +68,7 @@ class Findings:
     failed: Sequence[gauges.Trouble] | None = None
     workers: Sequence[stats.WorkerNow] | None = None
     rescues: Sequence[gauges.Happened] | None = None
+    suspects: Suspects | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
 
@@ -74,6 +76,8 @@ def survey() -> Conversation[Stats]:
     """Learn everything that an operator may ask for."""
     found = yield from _look(jobs=_MOST_JOBS, rows=_MOST_MINUTES)
     found.rescues = yield from ask("rescues", gauges.rescues(_MOST_ENDED), found.unknown)
+    suspects = yield from ask("suspects", gauges.suspects(_MOST_ENDED), found.unknown)
+    found.suspects = suspects[0] if suspects else None
     database = yield from _database(found)
     return Stats(
         at=found.at,
@@ -239,6 +243,7 @@ def _fleet(found: Findings) -> FleetStats:
         rescued=None if rescues is None else _recent(rescues.get("rescued")),
         poisoned=None if rescues is None else _recent(rescues.get("poisoned")),
         claims=_claim_times(found.workers or ()),
+        suspects=found.suspects,
     )
 
 
@@ -254,6 +259,8 @@ def _worker(row: stats.WorkerNow) -> WorkerStats:
         started_at=datetime.fromisoformat(row.started_at),
         version=row.version,
         stuck=row.stuck,
+        restarts=row.restarts,
+        fault=row.fault,
     )
 
 

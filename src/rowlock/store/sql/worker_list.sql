@@ -3,7 +3,7 @@ select
     worker.id, worker.host, worker.pid, worker.slots,
     (select count(*) from rowlock.jobs as job where job.state = 'running' and job.worker = worker.id)::integer as held,
     extract(epoch from worker.lease - rowlock.now())::float8 as lease,
-    worker.queues, worker.started_at, worker.version, worker.stuck,
+    worker.queues, worker.started_at, worker.version, worker.stuck, worker.restarts, worker.fault,
     worker.claims, worker.claimed, worker.claim_seconds, worker.claim_slowest
 from rowlock.workers as worker
 order by worker.started_at, worker.id;

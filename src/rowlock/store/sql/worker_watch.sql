@@ -5,7 +5,7 @@ select
     (select count(*) from rowlock.jobs as job where job.state = 'running' and job.worker = worker.id)::integer as held,
     extract(epoch from worker.lease - rowlock.now())::float8 as lease,
     extract(epoch from worker.lasts)::float8 as lasts,
-    worker.queues, worker.started_at, worker.version, worker.stopping, worker.stuck,
+    worker.queues, worker.started_at, worker.version, worker.stopping, worker.stuck, worker.restarts, worker.fault,
     worker.claims, worker.claimed, worker.claim_seconds, worker.claim_slowest
 from rowlock.workers as worker
 where :named is null or strpos(lower(worker.host || ':' || worker.pid), lower(:named)) > 0
