@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rowlock.actor import check_actor, check_why
 from rowlock.db.waiting import WaitingRoom
-from rowlock.errors import InvalidOption
+from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.jobs import Job, not_found, refuse_in_loop
 from rowlock.model.checked import CheckedWorkflow, WorkflowCheck
 from rowlock.model.filter import check_id
@@ -37,7 +37,8 @@ from rowlock.registry import Tasks
 from rowlock.store import workflows
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
-from rowlock.store.workflows import Forked, Wanted
+from rowlock.store.verbs import cancel_one
+from rowlock.store.workflows import Forked, Terminated, Wanted
 from rowlock.workflow_check import Check
 
 __all__ = [
@@ -189,6 +190,35 @@ class Workflows:
         await self._database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
         return self._handle(fork_id, await self._database.aconverse(forking))
 
+    def terminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> bool:
+        """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
+
+        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
+        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
+        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
+        """
+        refuse_in_loop("app.workflows.terminate", "await app.workflows.aterminate(…)")
+        known, terminating, cancelling = self._terminating(job_id, by, why)
+        self._database.converse(lambda _resend: make_partitions(longest=self._keep.longest))
+        ended = self._database.converse(terminating)
+        for child in ended.children:
+            self._database.converse(cancelling(child))
+        return _has_terminated(known, ended)
+
+    async def aterminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> bool:
+        """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
+
+        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
+        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
+        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
+        """
+        known, terminating, cancelling = self._terminating(job_id, by, why)
+        await self._database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
+        ended = await self._database.aconverse(terminating)
+        for child in ended.children:
+            await self._database.aconverse(cancelling(child))
+        return _has_terminated(known, ended)
+
     # Between the lines
 
     def _forking(
@@ -228,6 +258,19 @@ class Workflows:
 
         return forking
 
+    def _terminating(
+        self, job_id: UUID | str, by: str | None, why: str | None
+    ) -> tuple[
+        UUID, Callable[[bool], Conversation[Terminated]], Callable[[str], Callable[[bool], Conversation[object]]]
+    ]:
+        """Its id, what ends it, and what cancels a child of it that was locked meanwhile."""
+        known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
+        return (
+            known,
+            lambda _resend: workflows.terminating(known, actor=actor, why=reason, keep=keep),
+            lambda child: lambda _resend: cancel_one(child, actor=actor, why=reason, keep=keep),
+        )
+
     def _encoded(self, job: JobRecord, args: Mapping[str, object], version: int | None) -> str:
         """The arguments of a workflow with others in their place, checked where this process knows its code."""
         if not isinstance(job.args, dict):
@@ -241,6 +284,16 @@ class Workflows:
     def _handle(self, fork_id: str, forked: Forked) -> Job[Any]:
         handler = self._handler_of(forked.task, forked.version)
         return Job(fork_id, task=forked.task, queue=forked.queue, room=self._room, handler=handler, keep=self._keep)
+
+
+def _has_terminated(job_id: UUID, ended: Terminated) -> bool:
+    if ended.answer == "unknown":
+        raise not_found(job_id)
+    if ended.answer == "no workflow":
+        raise NotAWorkflow(
+            job_id, f"job {job_id} is of a plain task: app.workflows.terminate is for workflows; job.cancel() ends it"
+        )
+    return ended.answer == "terminated"
 
 
 def _wanted(

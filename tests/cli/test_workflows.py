@@ -151,6 +151,18 @@ def test_a_workflow_is_cancelled_and_undone_by_a_worker(rowlock: Type, db: Db, f
     assert (late.code, late.err) == (3, f"too late: workflow {failed} has ended as failed\n")
 
 
+def test_a_workflow_is_terminated_without_undo(rowlock: Type, db: Db, failed: UUID) -> None:
+    blocked, other = (put_workflow(db, "waiting", waits_for="code", wakes_at=None) for _ in range(2))
+
+    said = rowlock("workflows", "terminate", str(blocked), "--why", "its code is gone")
+    in_json = json.loads(rowlock("workflows", "terminate", str(other), "--json").out)
+    late = rowlock("workflows", "terminate", str(failed))
+
+    assert (said.code, said.out) == (0, f"workflow {blocked} has ended as cancelled; nothing was undone\n")
+    assert in_json == {"id": str(other), "terminated": True, "state": "cancelled"}
+    assert (late.code, late.err) == (3, f"too late: workflow {failed} has ended as failed\n")
+
+
 def test_a_workflow_is_forked_from_a_step(rowlock: Type, db: Db, failed: UUID) -> None:
     said = rowlock("workflows", "fork", str(failed), "--from-step", "charge", "--arg", "card=new", "--version", "2")
     in_json = json.loads(rowlock("workflows", "fork", str(failed), "--from-step", "reserve", "--json").out)

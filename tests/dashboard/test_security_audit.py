@@ -110,6 +110,7 @@ CHANGES: dict[str, tuple[str, Given]] = {
     "/schedules/remove": ("removed", schedule("remove")),
     "/workflows/{id}/signal": ("signalled", waiting("signal", name="paid", text="1")),
     "/workflows/{id}/cancel": ("cancelled", waiting("cancel")),
+    "/workflows/{id}/terminate": ("terminated", waiting("terminate")),
     "/workflows/{id}/retry": ("retried", failed("retry")),
     "/workflows/{id}/fork": ("forked", failed("fork", step="ship")),
 }

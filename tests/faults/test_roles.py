@@ -118,7 +118,15 @@ OPERATES = {
     *("job_held", "job_lock", "job_endings", "key_look"),
     *("schedule_list", "schedule_lock", "schedule_add", "schedule_edit", "schedule_pause", "schedule_resume"),
     *("schedule_run", "schedule_remove"),
-    *("step_list", "signal_list", "workflow_fork", "workflow_recall", "step_recall", "step_error"),
+    *(
+        "step_list",
+        "signal_list",
+        "workflow_fork",
+        "workflow_terminate",
+        "workflow_recall",
+        "step_recall",
+        "step_error",
+    ),
     *("step_peek", "step_ask", "signal_trace", "signal_tell"),
 }
 SAYS = {

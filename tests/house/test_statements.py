@@ -356,6 +356,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         verbs.enqueued(new_id(), task="t", queue="q", like=new_id(), **WHO),
         verbs.enqueued(new_id(), task="t", queue="q", like=None, **NOBODY),
     ],
+    verbs.cancel_unlocked: [verbs.cancel_unlocked([new_id()], keep=DAY, **WHO)],
     verbs.reprioritise: [verbs.reprioritise(LIVE, priority=-4, **WHO)],
     verbs.run_next: [verbs.run_next(LIVE, **WHO)],
     workflows.look: [
@@ -388,6 +389,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         workflows.fork(uuid4(), new_id=new_id(), step="1/charge", args=None, version=None, **NOBODY),
         workflows.fork(uuid4(), new_id=new_id(), step="charge", args='{"x": 1}', version=2, **WHO),
     ],
+    workflows.terminate: [workflows.terminate(uuid4(), keep=DAY, **WHO)],
     steps.record: [
         steps.record([(CLAIMED, STEP)], told={CLAIMED.token: '{"at": "ü"}'}),
         steps.record([(CLAIMED, WAIT), (OTHER, STEP), (CLAIMED, STEP)], told={}),

@@ -1320,4 +1320,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_partitions.py::test_nothing_is_dropped_by_the_clock_of_the_database_alone",
         [Change("db/partitions.py", "    return min(theirs, ours)", "    return theirs")],
     ),
+    Mutant(
+        "W10",
+        "a workflow is terminated by what was recorded before its row was locked",
+        "tests/workflow/test_terminate.py::test_what_is_recorded_while_it_waits_for_the_row_goes_into_history_too",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "where one.id = target for update;\n        if not found",
+                "where one.id = target;\n        if not found",
+            ),
+        ],
+    ),
 )

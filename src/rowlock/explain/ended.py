@@ -85,6 +85,8 @@ def _cancelled(situation: Situation, record: JobRecord) -> Cause:
     if record.reason == "expired":
         says = f"It was cancelled at {ended}: it expired before a worker had started it."
         return Cause("cancelled", says, "if it was worth running, enqueue it again with a longer expires=", facts)
+    if record.reason == "terminated":
+        return _terminated(situation, record, ended, facts)
     if record.reason != "asked":
         return Cause("cancelled", f"Its handler cancelled it at {ended}{because(record.reason)}.", facts=facts)
     again = f"{command('jobs', 'retry', record.id, '--state', 'cancelled')}, if that was a mistake"
@@ -94,6 +96,14 @@ def _cancelled(situation: Situation, record: JobRecord) -> Cause:
     why = asked.details.get("why")
     says = f"It was cancelled at {ended} by {asked.actor}{because(why)}."
     return Cause("cancelled", says, again, facts | {"by": asked.actor, "why": why})
+
+
+def _terminated(situation: Situation, record: JobRecord, ended: str, facts: dict[str, Any]) -> Cause:
+    event = situation.event("terminated")
+    who, why = ("somebody", None) if event is None else (event.actor, event.details.get("why"))
+    says = f"It was terminated at {ended} by {who}{because(why)}; nothing that it has done was undone."
+    do = f"put right by hand what must not stay: {command('workflows', 'show', record.id)}"
+    return Cause("cancelled", says, do, facts | {"by": who, "why": why})
 
 
 def _left_behind(record: JobRecord, ended: str, facts: dict[str, Any]) -> Cause:

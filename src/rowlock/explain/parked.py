@@ -89,7 +89,10 @@ def how_it_is_ended(situation: Situation, record: JobRecord) -> Iterator[Cause]:
             f"It will end as cancelled, as {who} asked at {instant_of(record.cancel_at, situation.at)}{because(why)}; "
             "what it has done is undone first."
         )
-        yield Cause("cancelling", says, facts={"by": who, "why": why, "asked_at": record.cancel_at})
+        do = None
+        if record.waits_for == "code":
+            do = f"if its code does not come back: {command('workflows', 'terminate', record.id)}, which undoes nothing"
+        yield Cause("cancelling", says, do, {"by": who, "why": why, "asked_at": record.cancel_at})
     elif situation.has_failed:
         yield Cause("undoing", "It has failed, and what it has done is being undone before it ends.")
 

@@ -191,7 +191,7 @@ ROLES: tuple[Role, ...] = (
     Role(
         "operator",
         _with(_ENQUEUE, _VIEW, _OPERATE, _LOG),
-        (*_CLIENT, "shown_state", "cancel", "make_part", "event_expiry", "unfolded", "branch", "resumed"),
+        (*_CLIENT, "shown_state", "cancel", "make_part", "event_expiry", "unfolded", "branch", "resumed", "terminate"),
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
             *("added", "edited", "removed", "run_now", "forked", "enqueued", "signalled"),
@@ -200,7 +200,7 @@ ROLES: tuple[Role, ...] = (
 )
 
 
-KINDS_OF_FUNCTIONS = ("pause_over", "rewritten")
+KINDS_OF_FUNCTIONS = ("pause_over", "rewritten", "terminated")
 """Kinds of events that nobody may add: functions with their owner's rights do."""
 
 

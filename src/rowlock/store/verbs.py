@@ -67,6 +67,11 @@ def cancel(
     return _cancel(_ids(rows), actor=actor, why=why, states=states, keep=keep)
 
 
+def cancel_unlocked(ids: Iterable[str], *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
+    """Cancel live jobs, but for those that somebody has locked; answers how many."""
+    return _cancel(plain_array(ids), actor=actor, why=why, states=LIVE, keep=keep)
+
+
 def cancel_one(job_id: str, *, actor: str, why: str | None, keep: timedelta) -> Conversation[bool | None]:
     """Cancel one job for certain: True when it ends as cancelled, False when it is too late, None if it is nowhere.
 

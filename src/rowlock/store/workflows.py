@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -21,8 +22,10 @@ from rowlock.model.timeline import (
 )
 from rowlock.model.verb import LIVE
 from rowlock.store import outline
+from rowlock.store.intervals import interval
 from rowlock.store.query import Conversation, Query, Row, plain_array
 from rowlock.store.scan import WINDOW, Enough, never
+from rowlock.store.verbs import cancel_unlocked
 
 T = TypeVar("T")
 
@@ -203,6 +206,32 @@ def fork(
         },
         lambda row: Forked(*row[:3]),
     )
+
+
+class Terminated(NamedTuple):
+    """What became of it: `terminated`, how it had ended before, `unknown` or `no workflow`; children left to cancel."""
+
+    answer: str
+    children: list[str]
+
+
+def terminate(job_id: UUID, *, actor: str, why: str | None, keep: timedelta) -> Query[Terminated]:
+    """End a workflow without undo; answers what became of it, and its children."""
+    return Query(
+        "workflow_terminate",
+        {"id": str(job_id), "actor": actor, "why": why, "keep": interval(keep)},
+        lambda row: Terminated(*row),
+    )
+
+
+def terminating(job_id: UUID, *, actor: str, why: str | None, keep: timedelta) -> Conversation[Terminated]:
+    """End a workflow without undo, and cancel its children, but for those that somebody has locked."""
+    rows: list[Terminated] = yield terminate(job_id, actor=actor, why=why, keep=keep)
+    [ended] = rows
+    if ended.answer != "terminated" or not ended.children:
+        return ended
+    [changed] = yield cancel_unlocked(ended.children, actor=actor, why=why, keep=keep)
+    return ended if changed < len(ended.children) else Terminated(ended.answer, [])
 
 
 def check_step(job_id: UUID, steps: Iterable[TimelineStep], key: str) -> None:

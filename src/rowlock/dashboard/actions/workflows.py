@@ -1,4 +1,4 @@
-"""What can be done on the pages of workflows: answer them, cancel, retry and fork them."""
+"""What can be done on the pages of workflows: answer them, cancel, terminate, retry and fork them."""
 
 from __future__ import annotations
 
@@ -111,6 +111,14 @@ async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
     return Did(says, to=f"/workflows/{asked.id}", facts={"cancelled": cancelled, "state": record.state})
 
 
+async def terminate(desk: Desk, asked: WorkflowNamed) -> Did:
+    """End it at once, without undo."""
+    terminated = await desk.app.workflows.aterminate(asked.id, by=desk.who, why=asked.why)
+    state = (await (await desk.app.aget(asked.id)).arecord()).state
+    says = "It is cancelled; nothing was undone." if terminated else f"Too late: it has ended as {state}."
+    return Did(says, to=f"/workflows/{asked.id}", facts={"terminated": terminated, "state": state})
+
+
 async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
     """Let it go on from the step that has failed, or from the beginning if something was undone."""
     before = await (await desk.app.aget(asked.id)).arecord()
@@ -161,6 +169,7 @@ def _json(text: str, what: str) -> Any:  # noqa: ANN401  any JSON
 ACTIONS: Final[tuple[Action[Any], ...]] = (
     Action("/workflows/{id}/signal", "operator", SignalAsked, send_signal, says="Send a workflow a signal."),
     Action("/workflows/{id}/cancel", "operator", WorkflowNamed, cancel, says="Cancel a workflow, undoing it first."),
+    Action("/workflows/{id}/terminate", "operator", WorkflowNamed, terminate, says="End a workflow without undo."),
     Action("/workflows/{id}/retry", "operator", WorkflowNamed, retry, says="Go on from the step that has failed."),
     Action("/workflows/{id}/fork", "admin", ForkAsked, fork, says="Go on from a step in a new job."),
 )

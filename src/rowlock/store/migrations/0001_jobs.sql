@@ -1134,10 +1134,85 @@ create function rowlock.end_pauses(actor text) returns table (kind text, name te
     select gone.kind, gone.name from gone
     $$;
 
+-- End a workflow as cancelled, now and without undo: for one whose code is gone or does not fit what it remembers, so that no
+-- worker can undo it. Answers 'terminated'; 'no workflow'; 'unknown'; or the state in which it has ended before.
+-- What workflow_settle does for a worker. First it locks the job, and then its parent, and waits for whoever has them: each
+-- later statement sees what was recorded until then. A worker that runs it finds its row gone, and can record nothing more.
+-- Its key is free. With the owner's rights, so that an operator needs none to change what workflows remember.
+create function rowlock.terminate(
+    target uuid, by_whom text, why text, keep interval, out answer text, out children uuid[]
+)
+    language plpgsql volatile security definer
+    set search_path = pg_catalog, pg_temp
+    as $$
+    declare
+        it rowlock.jobs;
+        above rowlock.jobs;
+    begin
+        select * into it from rowlock.jobs as one where one.id = target for update;
+        if not found then
+            select case ended.reason when 'terminated' then 'terminated' else ended.state end into answer
+            from rowlock.history as ended where ended.id = target;
+            answer := coalesce(answer, 'unknown');
+            children := array(select one.id from rowlock.jobs as one where one.parent = target and one.cancel_at is null);
+            return;
+        end if;
+        if it.version is null then
+            answer := 'no workflow';
+            children := '{}';
+            return;
+        end if;
+        if it.parent is not null then
+            select * into above from rowlock.jobs as one where one.id = it.parent for update;
+        end if;
+        insert into rowlock.history (
+            id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
+            expires_on, worker, args, key, tags, reason, errors, progress, version, parent, workflow_state, steps
+        )
+        values (
+            target, it.queue, it.task, 'cancelled', it.priority, it.failures, it.crashes, it.claims, it.attempts, it.run_at,
+            it.created_at, it.started_at, rowlock.now(),
+            ((rowlock.now() + coalesce(
+                (select asked.keep_cancelled from rowlock.queues as asked where asked.name = it.queue), keep
+            )) at time zone 'UTC')::date,
+            it.worker, it.args, it.key, it.tags, 'terminated', it.errors, it.progress, it.version, it.parent, it.workflow_state,
+            (select folded from rowlock.folded(target) as folded)
+        );
+        delete from rowlock.steps as step where step.job = target;
+        delete from rowlock.signals as sent where sent.job = target;
+        delete from rowlock.keys as held where held.key = it.key and held.job = target;
+        delete from rowlock.jobs as one where one.id = target;
+        insert into rowlock.events (kind, job, actor, details)
+        values ('terminated', target, by_whom, json_strip_nulls(json_build_object(
+            'task', it.task, 'queue', it.queue, 'why', why, 'state', it.state, 'waits_for', it.waits_for, 'reason', it.reason,
+            'key', it.key, 'worker', case it.state when 'running' then it.worker end
+        )));
+        if above.id is not null then
+            update rowlock.steps as step
+            set state = 'failed', ended_at = rowlock.now(), error = json_build_object(
+                'outcome', 'cancelled', 'reason', 'terminated', 'task', it.task, 'failure', null
+            )
+            where step.child = target and step.ended_at is null;
+            update rowlock.jobs as one set wakes = above.wakes + 1 where one.id = above.id;
+            -- One that waits for its code, or for the end of a pause, goes on waiting for that.
+            if above.wakes + 1 >= above.wakes_at and coalesce(above.waits_for in ('signal', 'children'), true) then
+                update rowlock.jobs as one
+                set state = 'ready', waits_for = null, wakes_at = null, run_at = rowlock.now()
+                where one.id = above.id;
+                perform pg_notify(rowlock.channel(above.queue), '') from rowlock.parked where parked.queue = above.queue limit 1;
+            end if;
+        end if;
+        perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = target;
+        answer := 'terminated';
+        children := array(select one.id from rowlock.jobs as one where one.parent = target and one.cancel_at is null);
+    end
+    $$;
+
 -- Everybody may call a new function, unless told otherwise before it is committed.
 revoke execute on function
     rowlock.now, rowlock.shown_state, rowlock.channel, rowlock.token, rowlock.uuid7, rowlock.part_name, rowlock.make_part, rowlock.drop_part,
     rowlock.event_expiry, rowlock.clear_spare_events,
     rowlock.add_error, rowlock.folded, rowlock.unfolded, rowlock.branch, rowlock.resumed, rowlock.enqueue, rowlock.put,
-    rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.end_pauses, rowlock.signal, rowlock.send_signal
+    rowlock.make_way, rowlock.cancel, rowlock.sent_before, rowlock.take_back, rowlock.trip, rowlock.end_pauses, rowlock.signal, rowlock.send_signal,
+    rowlock.terminate
 from public;
