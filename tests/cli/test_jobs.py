@@ -18,6 +18,7 @@ from rowlock.model.outcome import Failed, Succeeded
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.engine import Engine
+from tests.rows import put
 
 Db = psycopg.Connection[TupleRow]
 
@@ -289,6 +290,27 @@ def test_show_gives_the_result_of_a_job_that_succeeded(rowlock: Type, world: Wor
     assert '"hello Ada"' in in_words.out
     assert json.loads(in_json.out)["job"]["result"] == "hello Ada"
     assert json.loads(in_json.out).keys() == {"job", "events"}
+
+
+def test_secrets_are_masked_unless_they_are_asked_for(rowlock: Type, db: Db) -> None:
+    address = "https://ann:canary@bank.example/pay"
+    job = put(db, "failed", task="pay", args={"url": address}, error="OSError", reason="exhausted")
+    db.execute(
+        """with changed as (
+            update rowlock.history
+            set result = args,
+                errors = array[replace(errors[1]::text, '"no"', (args -> 'url')::text)::json]
+        )
+        insert into rowlock.events (kind, job, actor, details)
+            select 'edited', id, 'ann', json_build_object('before', args) from rowlock.history""",
+    )
+    commands = [("jobs", "show", job), ("jobs", "list"), ("jobs", "events", job), ("explain", job)]
+
+    shown = [rowlock(*map(str, command), *how) for command in commands for how in ((), ("--json",))]
+    revealed = [rowlock(*map(str, command), "--reveal", "--json").out for command in commands[:-1]]
+
+    assert [said.err for said in shown if said.code or "canary" in said.out] == []
+    assert [text for text in revealed if "canary" not in text] == []
 
 
 def test_a_job_that_does_not_exist_is_exit_code_3(rowlock: Type) -> None:

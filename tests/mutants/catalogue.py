@@ -1332,4 +1332,26 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ],
     ),
+    Mutant(
+        "V1",
+        "the command line prints the passwords that the dashboard masks",
+        "tests/cli/test_jobs.py::test_secrets_are_masked_unless_they_are_asked_for",
+        [
+            Change(
+                "cli/masking.py", "    return value if reveal else cast", "    return value if reveal or True else cast"
+            )
+        ],
+    ),
+    Mutant(
+        "V2",
+        "a worker that begins anew again and again looks well",
+        "tests/test_doctor.py::test_a_fault_among_the_rows_turns_its_lines_and_no_others",
+        [
+            Change(
+                "doctor/fleet.py",
+                "(worker for worker in live if worker.restarts)",
+                "(worker for worker in live if worker.restarts > 99)",
+            ),
+        ],
+    ),
 )

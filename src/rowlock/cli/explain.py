@@ -10,6 +10,7 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, print_json
@@ -28,7 +29,7 @@ def explain(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
     """
     with opened(choice) as app:
         job_id = whole_id(app, job_id)
-        found = app.explain(job_id)
+        found = masked(app.explain(job_id))
     if as_json:
         print_json(found.to_dict())
     else:

@@ -10,6 +10,7 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.moments import instant
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -33,16 +34,20 @@ def _place(typed: str) -> Event:
     "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Events a page."
 )
 @click.option("--before", type=_place, metavar="PLACE", help="The page after the one that named this place.")
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def events(choice: Choice, *, job_id: UUID | str | None, limit: int, before: Event | None, as_json: bool) -> None:
+def events(
+    choice: Choice, *, job_id: UUID | str | None, limit: int, before: Event | None, reveal: bool, as_json: bool
+) -> None:
     """List what operators and upkeep did. Newest first; to one job, or at all."""
     with opened(choice) as app:
         job_id = None if job_id is None else whole_id(app, job_id)
         found = app.jobs.events(job_id, limit=limit, before=before)
         now = database_time(app)
     following = f"{found[-1].at.isoformat()}/{found[-1].id}" if len(found) == limit else None
+    found = masked(tuple(found), reveal=reveal)
     if as_json:
         print_json({"events": [event.to_dict() for event in found], "next": following})
         return

@@ -11,6 +11,7 @@ import click
 from rowlock.cli import words
 from rowlock.cli.filters import Wanted, filter_options, usage
 from rowlock.cli.ids import SHOWN
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -26,10 +27,11 @@ _WIDE = 110
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Jobs a page.")
 @click.option("--before", type=click.UUID, metavar="ID", help="The page after the one that named this id.")
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None, as_json: bool) -> None:
+def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None, reveal: bool, as_json: bool) -> None:
     """List jobs, live and ended ones, newest first."""
     with opened(choice) as app:
         asked = wanted.filter(app)
@@ -37,18 +39,19 @@ def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None
             page = app.jobs.list(asked, limit=limit, before=before)
         now = database_time(app)
     if as_json:
-        print_json({"jobs": [record.to_dict() for record in page.records], "next": page.next and str(page.next)})
+        shown = [masked(record, reveal=reveal).to_dict() for record in page.records]
+        print_json({"jobs": shown, "next": page.next and str(page.next)})
         return
     if wanted.since is not None and set(wanted.state) & ENDED and not asked.is_of_ended:
         click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
     if page.records:
-        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_of_ended)
+        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_of_ended, reveal=reveal)
     else:
         click.echo("no job matches", err=True)
     next_page(page.next)
 
 
-def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str], by_end: bool) -> None:
+def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str], by_end: bool, reveal: bool) -> None:
     """The table; where it is narrow, of an id only the end, of which every command knows what is meant."""
     from rowlock.cli.tables import Column, console, show  # noqa: PLC0415  draws
 
@@ -62,16 +65,16 @@ def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str
         Column("tries", least=4, rank=3, right=True),
         Column("note", least=24, rank=1),
     ]
-    rows = [_row(record, now, is_narrow=is_narrow, by_end=by_end) for record in records]
+    rows = [_row(record, now, is_narrow=is_narrow, by_end=by_end, reveal=reveal) for record in records]
     if len(states) == 1:  # which says it already
         columns = [column for column in columns if column.title != "state"]
         rows = [(row[0], *row[2:]) for row in rows]
     show(columns, rows)
 
 
-def _row(record: JobRecord, now: datetime, *, is_narrow: bool, by_end: bool) -> tuple[object, ...]:
+def _row(record: JobRecord, now: datetime, *, is_narrow: bool, by_end: bool, reveal: bool) -> tuple[object, ...]:
     when = words.age(record.ended_at if by_end else record.created_at, now)
-    note = "; ".join(_notes(record, now))
+    note = masked("; ".join(_notes(record, now)), reveal=reveal)
     name = str(record.id)[-SHOWN:] if is_narrow else record.id
     return name, record.state, record.task, record.queue, when, tries(record), note
 

@@ -13,6 +13,7 @@ from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.jobs.events import show_events
 from rowlock.cli.jobs.list import tries
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
@@ -26,10 +27,11 @@ _HIDDEN = "(arguments, result and errors are not this role's to read)"
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def show(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
+def show(choice: Choice, *, job_id: UUID | str, reveal: bool, as_json: bool) -> None:
     """Show everything about one job. Times, attempts, progress, errors, arguments, result, events."""
     with opened(choice) as app:
         job_id = whole_id(app, job_id)
@@ -37,6 +39,7 @@ def show(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
         record = app.database.converse(lambda _resend: read_job(job_id), atomic=False)
         events = app.jobs.events(job_id=job_id)
         now = database_time(app)
+    record, events = masked(record, reveal=reveal), masked(tuple(events), reveal=reveal)
     if as_json:
         print_json({"job": record.to_dict(), "events": [event.to_dict() for event in events]})
     else:

@@ -9,6 +9,7 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
@@ -21,10 +22,11 @@ from rowlock.model.timeline import Timeline
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option("--values", is_flag=True, help="Also what each step was given, and what it came to.")
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def show(choice: Choice, *, job_id: UUID | str, values: bool, as_json: bool) -> None:
+def show(choice: Choice, *, job_id: UUID | str, values: bool, reveal: bool, as_json: bool) -> None:
     """Show what a workflow has done, step by step, and what it waits for.
 
     Steps stand in the order in which they were started, those of each branch of the code below that. With their
@@ -33,7 +35,7 @@ def show(choice: Choice, *, job_id: UUID | str, values: bool, as_json: bool) -> 
     """
     with opened(choice) as app:
         job_id = whole_id(app, job_id)
-        timeline = app.workflows.show(job_id)
+        timeline = masked(app.workflows.show(job_id), reveal=reveal)
         now = database_time(app)
     if as_json:
         print_json(timeline.to_dict())
