@@ -55,6 +55,13 @@ class Clock:
             "create or replace function rowlock.now() returns timestamptz language sql stable parallel safe"
             " return (select at from public.clock)"
         )
+        # Parts are made from today on, and today may be long after.
+        db.execute(
+            "select rowlock.make_part('history', day::date)"
+            " from generate_series(%s::date, %s::date + 9, '1 day') as day"
+            " where to_regclass('rowlock.' || rowlock.part_name('history', day::date)) is null",
+            [at, at],
+        )
 
     def go(self, by: timedelta) -> None:
         """On, or back."""

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -237,12 +238,13 @@ def test_a_handler_that_catches_the_error_may_begin_again(app: Rowlock, db: Db) 
 
 def test_a_handler_whose_job_was_taken_away_is_told_and_rolled_back(app: Rowlock, db: Db) -> None:
     told: list[LeaseLost] = []
+    numbers = count(1)
 
     @app.task(name="place")
     async def place() -> None:
+        number = next(numbers)  # the second may begin before the first has been told
         try:
             async with current_job().transaction() as connection:
-                number = len(told) + 1
                 await connection.execute("insert into orders values (%s)", [number])
                 if number == 1:
                     spoil(db, current_job().id)
