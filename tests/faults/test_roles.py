@@ -50,7 +50,7 @@ WORKS = {
         "job_progress",
         "job_held",
     ),
-    *("job_hand_back", "job_rescue", "job_orphans", "job_pardon", "job_disown", "job_fence", "job_lock"),
+    *("job_hand_back", "job_hasten", "job_rescue", "job_orphans", "job_pardon", "job_disown", "job_fence", "job_lock"),
     *("job_cancelling", "job_release", "worker_register", "worker_renew", "worker_held", "worker_enter"),
     *("worker_leave", "worker_look", "worker_bury", "worker_tell", "worker_park", "worker_unpark", "worker_list"),
     *("pause_expire", "pause_list", "queue_settings", "queue_blocked", "retention_longest", "minute_write"),
@@ -66,6 +66,7 @@ WORKS = {
     ),
     *("lane_list", "lane_count", "lane_due", "running_count", "waiting_count", "parked_count", "job_live"),
     "event_clear",
+    *("job_set_aside", "lane_peek", "queue_used", "worker_know", "worker_serve", "worker_serving"),
     *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
     *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
@@ -75,6 +76,7 @@ WORKS = {
 }
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
+    *("lane_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",
@@ -96,7 +98,7 @@ LOOKS = {
         "rescue_count",
         "minute_sum",
     ),
-    *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "queue_blocked"),
+    *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "job_find", "queue_blocked"),
     *("schedule_outline", "firing_list", "firing_recent"),
     *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
     *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
@@ -142,7 +144,9 @@ SAYS = {
 # What a role is not meant to say and can: they find nothing here. With something to change, the event is refused.
 BESIDE = {
     "enqueue": {"key_look"},
+    "results": {"job_find"},
     "worker": {
+        "job_find",
         *("worker_match", "task_gather", "lane_ahead", "key_look", "suspect_wait", "suspect_ahead"),
         *("job_edit", "job_hold"),
         *("job_cancel", "job_delete", "job_move", "job_outline", "job_reprioritise", "job_run_next", "job_scan"),
@@ -156,7 +160,7 @@ BESIDE = {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
-        *("duty_take", "duty_turn"),
+        *("duty_take", "duty_turn", "job_set_aside"),
     },
 }
 

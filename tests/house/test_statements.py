@@ -178,6 +178,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.disown: [jobs.disown([str(uuid4())], worker=WORKER)],
     jobs.pardon: [jobs.pardon(worker=WORKER, since=DAY)],
     jobs.hand_back: [jobs.hand_back(worker=WORKER), jobs.hand_back(worker=WORKER, known=[new_id()])],
+    expiry.hasten: [expiry.hasten(by=DAY, queues=["q"])],
     pauses.pause: [
         pauses.pause(kind="queue", name="q", until=datetime.now(UTC), duration=None, **WHO),
         pauses.pause(kind="task", name="t", until=None, duration=DAY, **NOBODY),

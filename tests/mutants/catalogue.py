@@ -800,6 +800,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "R13",
+        "after the database's clock was set back, what was enqueued for at once waits until it gets there again",
+        "tests/worker/test_clock_steps.py::test_what_was_enqueued_for_at_once_runs_at_once_after_the_clock_was_set_back",
+        [
+            Change(
+                "worker/lease.py",
+                "            self.set_back += timedelta(seconds=self._offset - offset)\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
         "R12",
         "progress is written while the handler's own transaction is open",
         "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",

@@ -100,14 +100,13 @@ class Incarnation:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
         self.worn = False  # too many of its attempts are stuck
-        self.has_let_go = False
         self.left_jobs = False  # it could not hand them back
         self.fault: str | None = None  # what one of its loops has failed of
         self._faults = faults
         self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
         self._setup = setup
         self._predecessors = list(predecessors)
-        self._is_leaving = False
+        self.has_let_go = self._is_leaving = self._is_stopping = False
         self._retention = Retention(setup.handlers, setup.keep)
         self._counts = Counts(self.id)
         self._lease = Lease(lasts=setup.timing.lease, margin=setup.timing.deadline)
@@ -133,7 +132,7 @@ class Incarnation:
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._is_stopping, self._told = False, (0, False)
+        self._told = (0, False)
 
     @property
     def unsettled(self) -> list[str]:
@@ -208,6 +207,7 @@ class Incarnation:
                     settings=self._retention.learn,
                     counts=self._counts,
                 ),
+                upkeep.hastening(self._lease, self._setup.queues),
             ],
         )
 

@@ -27,6 +27,7 @@ class Lease:
         self._until = 0.0
         self._offset: float | None = None  # between the two clocks
         self._settles = 0.0
+        self.set_back = timedelta(0)  # by how much the database's clock was, until that has been seen to
 
     def renewed(self, sent: float, answer: float) -> None:
         """A renewal that was sent at this moment was answered, at that time of the database's."""
@@ -38,6 +39,9 @@ class Lease:
                 "the database's clock was put forward by %.0f s; nobody is rescued for now", offset - self._offset
             )
             self._settles = now + self._lasts
+        elif self._offset is not None and self._offset - offset > self._margin:
+            log.warning("the database's clock was set back by %.0f s", self._offset - offset)
+            self.set_back += timedelta(seconds=self._offset - offset)
         self._offset = offset
 
     @property

@@ -13,6 +13,8 @@ from rowlock.model.spec import Keep
 from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
+from rowlock.worker.lanes import Queues
+from rowlock.worker.lease import Lease
 from rowlock.worker.renew import Chore
 from rowlock.worker.rescue import SEARCH_EVERY, Rescuer
 from rowlock.worker.settings import Timing
@@ -83,6 +85,11 @@ def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, 
     }
 
 
+def hastening(lease: Lease, ours: Queues) -> Chore:
+    """What a worker does for its own queues after the database's clock was set back."""
+    return Chore("bringing jobs forward", timedelta(seconds=1), lambda connection: hasten(connection, lease, ours))
+
+
 def _in_turn(chore: Chore, duty: str) -> Chore:
     """The same, where no other worker has done it lately."""
 
@@ -127,6 +134,21 @@ def expire(connection: Steady, *, keep: Keep, longest: timedelta) -> None:
         partitions.make_partitions(connection.open(), connection.schema, longest=longest)  # the next sweep ends them
     if ended:
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
+
+
+def hasten(connection: Steady, lease: Lease, ours: Queues) -> None:
+    """Bring forward the jobs that are late because the database's clock was set back, which is rare."""
+    if not (by := lease.set_back):
+        return
+    late = 0
+    for _ in range(_BATCHES):
+        chunk = len(connection.run(expiry.hasten(by=by, queues=ours.names)))
+        late += chunk
+        if chunk < expiry.HASTENED_AT_ONCE:
+            lease.set_back -= by
+            break
+    if late:
+        log.warning("brought %d jobs forward by %s, for the database's clock was set back by that", late, by)
 
 
 def forget_failures(connection: Steady) -> None:
