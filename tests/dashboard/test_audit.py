@@ -83,6 +83,23 @@ def test_every_kind_that_is_known_reads_as_something(client: Browser, db: Db) ->
     assert len(rows(page.text)) == min(50, 2 * len(audit.KINDS) + 2)
 
 
+def test_a_verb_over_many_jobs_is_one_line_that_unfolds(client: Browser, app: Rowlock, db: Db) -> None:
+    jobs = [put(db, "failed", task="mail.send") for _ in range(55)]
+    other = put(db)
+    app.jobs.retry(Filter(ids=jobs), by="ann", why="the host is back")
+    app.jobs.cancel(Filter(ids=[other]), by="ann", why="the host is back")
+    app.jobs.run_next(Filter(ids=jobs[:2]), by="ben")
+
+    text = client.get("/audit").text
+
+    assert re.findall(r"<summary>.*?</span> (.*?)</summary>", text) == [
+        "let run next 2 jobs of mail.send",
+        "retried 55 jobs of mail.send",
+    ]
+    assert len(rows(text)) == 3
+    assert all(f'href="/jobs/{job}"' in text for job in jobs)
+
+
 def test_names_are_shown_as_they_are_and_never_as_markup(client: Browser, app: Rowlock) -> None:
     app.pause(task="t", by=ODD, why=ODD)
 
@@ -106,7 +123,7 @@ def test_it_is_filtered_by_kind_by_name_and_by_job(client: Browser, app: Rowlock
 
 
 def test_pages_follow_each_other_without_a_gap(client: Browser, db: Db) -> None:
-    write(db, 120, "moved")
+    write(db, 120, "added")
 
     pages = [told(client)]
     while before := pages[-1]["next"]:

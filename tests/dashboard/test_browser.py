@@ -167,7 +167,7 @@ def test_times_are_the_readers_or_utc_if_they_say_so(browser: Browser, shop: Sho
             expect(chart).to_contain_text(f"{moment + ahead:%H:%M}")
 
         shows(timedelta(hours=5, minutes=45))
-        page.get_by_role("button", name="Local time").click()
+        page.get_by_role("button", name="Local", exact=True).click()
         shows(timedelta(0))
         assert "UTC" in str(row.get_attribute("title"))
         assert "Asia/Kat" in str(row.get_attribute("title"))

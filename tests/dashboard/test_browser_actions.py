@@ -199,17 +199,17 @@ def test_a_signal_is_written_by_hand(admin: Tab, books: Db) -> None:
 
     dialog = asked(page, "Signal")
     dialog.get_by_label("Name").fill("approval")
-    dialog.get_by_label("What it says").fill('{"approved": "perhaps"}')
+    dialog.get_by_label("Payload").fill('{"approved": "perhaps"}')
     with admin.refused(400):
         confirm(dialog, "Signal")
     expect(dialog.get_by_role("alert")).to_contain_text("approved")
-    dialog.get_by_label("What it says").fill('{"approved": false}')
+    dialog.get_by_label("Payload").fill('{"approved": false}')
     confirm(dialog, "Signal", why="the customer has called")
 
     assert admin.toast() == "Signal 'approval' is sent."
     becomes(books, order.id, "succeeded")
     assert said(books, order.id, "result") == "refused"
-    expect(page.get_by_role("region", name="What was done to it")).to_contain_text("the customer has called")
+    expect(page.get_by_role("region", name="Activity")).to_contain_text("the customer has called")
 
 
 def test_a_workflow_that_is_cancelled_shows_what_it_undoes(admin: Tab, books: Db) -> None:

@@ -29,7 +29,13 @@ def test_where_work_is_most_of_it_time_is_drawn_as_it_went() -> None:
 
     assert scale.cuts == ()
     assert [scale.x(at(second)) for second in (-1, 0, 2.5, 10, 11)] == [0, 0, 25, 100, 100]
-    assert [tick.words for tick in scale.ticks] == ["0", "2.0 s", "4.0 s", "6.0 s", "8.0 s"]
+    assert [tick.words for tick in scale.ticks] == ["0", "2 s", "4 s", "6 s", "8 s"]
+
+
+def test_marks_of_an_axis_are_all_different() -> None:
+    scale = Scale(at(0), at(150), [(at(0), at(150))])
+
+    assert [tick.words for tick in scale.ticks] == ["0", "30 s", "1 min", "1 min 30 s", "2 min"]
 
 
 def test_a_long_wait_is_cut_so_that_the_work_can_be_seen() -> None:

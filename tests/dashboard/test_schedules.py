@@ -150,7 +150,7 @@ def test_a_rule_that_this_machine_cannot_read_is_said_to_be_so(client: Browser, 
 
     overview, page = client.get("/schedules"), client.get("/schedules/nightly")
 
-    assert "This machine cannot read it" in overview.text
+    assert "The rule cannot be read on this machine" in overview.text
     assert "is no time zone that this machine knows" in page.text
 
 

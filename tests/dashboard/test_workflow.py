@@ -131,7 +131,7 @@ def test_a_signal_is_shown_with_the_step_that_has_taken_it(client: Browser, db: 
     for text in (live, ended):
         table = words(text.partition('id="signals-title"')[2].partition("</table>")[0])
         assert re.search(
-            r'go key form 1 \{ "n": 1 \} .+ go go \{ "n": 2 \} .+ go#2 stray "hello" .+ nobody', unquoted(table)
+            r'go key form 1 \{ "n": 1 \} .+ go go \{ "n": 2 \} .+ go#2 stray "hello" .+ none', unquoted(table)
         )
     facts = (client.get(f"/api/workflows/{job}")).json()["signals"]
     assert [(one["received"]["signal"]["payload"], one["step"]) for one in facts] == [
@@ -390,7 +390,7 @@ def test_retry_goes_on_from_the_step_that_has_failed(client: Browser, act: Act, 
     text = (client.get(f"/workflows/{job}")).text
     answer = act(f"/workflows/{job}/retry", why="the van is back")
 
-    assert "It goes on from the step that has failed" in text
+    assert "It continues from the step that failed" in text
     assert answer.json()["says"] == "It goes on after 1 step."
     assert is_live(db, job)
     assert keys_of(db, job) == ["charge"]
@@ -407,7 +407,7 @@ def test_what_was_undone_starts_from_the_beginning(client: Browser, act: Act, db
     text = (client.get(f"/workflows/{job}")).text
     answer = act(f"/workflows/{job}/retry")
 
-    assert "Something was undone, so it starts from the beginning" in text
+    assert "Some steps were undone, so it starts again from the beginning" in text
     assert answer.json()["says"] == "It starts from the beginning."
 
 

@@ -104,6 +104,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("dashboard/static/times.js", "{ ...short, timeZone: zone() }", "short")],
     ),
     Mutant(
+        "D1e",
+        "a retry of 55 jobs is 55 lines of the audit",
+        "tests/dashboard/test_audit.py::test_a_verb_over_many_jobs_is_one_line_that_unfolds",
+        [Change("dashboard/pages/audit.py", "return said == meant and", "return False and")],
+    ),
+    Mutant(
+        "D1f",
+        "marks of an axis are rounded, and neighbours read the same",
+        "tests/dashboard/test_gantt.py::test_marks_of_an_axis_are_all_different",
+        [Change("dashboard/gantt.py", "_mark(count * step))", "span(timedelta(seconds=count * step)))")],
+    ),
+    Mutant(
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
         "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",

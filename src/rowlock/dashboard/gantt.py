@@ -115,12 +115,25 @@ class Scale:
                 place = self.x(self._begin + timedelta(seconds=count * step))
                 if place <= 100 - _APART / 2 and all(abs(place - other) >= _APART for other in taken):
                     taken.append(place)
-                    yield Tick(place, span(timedelta(seconds=count * step)) if count else "0")
+                    yield Tick(place, _mark(count * step))
 
     def piece(self, look: Look, begin: datetime, end: datetime) -> Piece:
         """A bar from one instant to another."""
         left, right = self.x(begin), self.x(end)
         return Piece(look, left, max(right - left, 0.0))
+
+
+def _mark(seconds: float) -> str:
+    """How long after the beginning, to the last digit: rounded, neighbours would read the same."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms" if seconds else "0"
+    parts, left = list[str](), round(seconds, 3)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        whole = int(left // size) if unit != "s" else round(left, 3)
+        left -= whole * size
+        if whole:
+            parts.append(f"{whole:g} {unit}")
+    return " ".join(parts)
 
 
 def work_of(steps: Iterable[TimelineStep], now: datetime) -> list[tuple[datetime, datetime]]:

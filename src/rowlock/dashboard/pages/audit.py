@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Final
 from uuid import UUID
@@ -19,6 +20,13 @@ from rowlock.store.query import Conversation
 from rowlock.store.roles import KINDS_OF_FUNCTIONS, ROLES
 
 _LIMIT: Final = 50
+"""Lines of a page."""
+_MOST_EVENTS: Final = 500
+# Verbs that change many jobs at once, in chunks: events of one order are no further apart than this.
+_IN_BULK: Final = frozenset(
+    ("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "rescued", "poisoned", "abandoned")
+)
+_APART: Final = timedelta(seconds=10)
 _WINDOW: Final = events.WINDOW
 KINDS: Final = tuple(sorted({kind for role in ROLES for kind in role.events} | set(KINDS_OF_FUNCTIONS)))
 """What can be done, as events name it."""
@@ -31,6 +39,18 @@ class AuditAsked(Asked):
     actor: Annotated[str, Field(max_length=200)] | None = None
     job: Annotated[str, Field(max_length=100)] | None = None
     before: Annotated[str, Field(max_length=100)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """What was done at once, newest first: one event, or many of one kind, by one actor, for one reason."""
+
+    events: tuple[Event, ...]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of its jobs."""
+        return tuple(sorted({str(event.details["task"]) for event in self.events if event.details.get("task")}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,29 @@ class AuditShown:
     back_to: datetime | None
     kinds: tuple[str, ...]
 
+    @property
+    def lines(self) -> tuple[AuditLine, ...]:
+        """The events, those of one order as one line."""
+        return lines_of(self.events)
+
+
+def lines_of(events: Iterable[Event]) -> tuple[AuditLine, ...]:
+    """Events, newest first, those that one order has made together."""
+    lines: list[list[Event]] = []
+    for event in events:
+        if lines and _is_same_order(lines[-1][-1], event):
+            lines[-1].append(event)
+        else:
+            lines.append([event])
+    return tuple(AuditLine(tuple(line)) for line in lines)
+
+
+def _is_same_order(later: Event, event: Event) -> bool:
+    if event.kind not in _IN_BULK or event.job is None or later.job is None:
+        return False
+    said, meant = ((one.kind, one.actor, one.login, one.details.get("why")) for one in (later, event))
+    return said == meant and later.at - event.at <= _APART
+
 
 async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
     """Look for them, among so many at most."""
@@ -54,12 +97,14 @@ async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
     before = None if asked.before is None else EventPlace.read(asked.before)
     begin = partial(_found, asked.kind, asked.actor, job, before)
     at, found = await desk.look.database.aconverse(lambda _resend: begin(), atomic=False)
-    cut_short = found.next is not None and len(found.events) < _LIMIT
+    shown = tuple(event for line in lines_of(found.events)[:_LIMIT] for event in line.events)
+    following = found.next if len(shown) == len(found.events) else EventPlace(shown[-1].at, shown[-1].id)
+    cut_short = found.next is not None and len(found.events) < _MOST_EVENTS and following == found.next
     return AuditShown(
         at=at,
-        events=found.events,
+        events=shown,
         looked=found.looked,
-        next=None if found.next is None else str(found.next),
+        next=None if following is None else str(following),
         back_to=found.next.at if found.next is not None and cut_short else None,
         kinds=KINDS,
     )
@@ -69,7 +114,7 @@ def _found(
     kind: str | None, actor: str | None, job: UUID | None, before: EventPlace | None
 ) -> Conversation[tuple[datetime, EventPage]]:
     [at] = yield schema.now()
-    found = yield from events.page(kind=kind, actor=actor, job=job, before=before, limit=_LIMIT, window=_WINDOW)
+    found = yield from events.page(kind=kind, actor=actor, job=job, before=before, limit=_MOST_EVENTS, window=_WINDOW)
     return at, found
 
 

@@ -18,7 +18,7 @@ function tell() {
     else if (time.hasAttribute("data-exact")) time.textContent = exact(at, zone()) + (inUTC() ? " UTC" : "");
   }
   for (const button of document.querySelectorAll("[data-zone]")) {
-    button.textContent = inUTC() ? "UTC" : "Local time";
+    button.textContent = inUTC() ? "UTC" : "Local";
     button.title = inUTC() ? `Times are in UTC. Show them in ${here}` : `Times are in ${here}. Show them in UTC`;
   }
 }
