@@ -877,14 +877,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_refused.py::test_a_wait_that_is_given_twice_is_one_wait",
         [
             Change(
-                "workflow/waits.py",
-                "list({record.key: record for _, pending in self._waits for record in pending.opens()}.values())",
-                "[record for _, pending in self._waits for record in pending.opens()]",
-            ),
-            Change(
                 "workflow/play.py",
-                "{record.key: record for pending in self._waits.values() for record in pending.opens()}:",
-                "dict(enumerate(record for pending in self._waits.values() for record in pending.opens())):",
+                "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
+                "[*self._lazy, *records], []",
             ),
             Change(
                 "store/steps.py",

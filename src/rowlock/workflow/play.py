@@ -261,9 +261,8 @@ class Play:
         except WorkflowError as error:
             self._fail(error)
             return
-        # Two branches may wait for the same one, each by a ctx.any of its own.
-        if opens := {record.key: record for pending in self._waits.values() for record in pending.opens()}:
-            self._parking = asyncio.create_task(self._park(list(opens.values())))
+        if opens := [record for pending in self._waits.values() for record in pending.opens()]:
+            self._parking = asyncio.create_task(self._park(opens))
         else:
             self.end("park")
 

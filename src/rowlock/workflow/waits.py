@@ -292,8 +292,8 @@ class FirstOf(Pending):
         return Answer(First(name, answer.value), answer.error, [*answer.records, *records])
 
     def opens(self) -> list[Record]:
-        """All of them; one that is given twice opens once."""
-        return list({record.key: record for _, pending in self._waits for record in pending.opens()}.values())
+        """All of them."""
+        return [record for _, pending in self._waits for record in pending.opens()]
 
     def children(self) -> list[Spawned]:
         """Those of all of them."""
