@@ -62,6 +62,7 @@ SELDOM = {
     "minute_remove",
     "partition_owned",
     "event_clear",
+    "lane_tell",
     "waiter_clear",
     "worker_tell",
 }

@@ -72,7 +72,7 @@ WORKS = {
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
     *("workflow_restart", "workflow_state", "child_abandon"),
     "job_replace",
-    *("duty_take", "duty_turn", "partition_lock", "event_clear"),
+    *("duty_take", "duty_turn", "partition_lock", "event_clear", "lane_tell"),
 }
 EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {

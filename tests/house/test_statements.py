@@ -217,6 +217,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     queues.channels: [queues.channels(["q", "ü"])],
     jobs.peek: [jobs.peek(lanes=[jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], limit=5)],
     jobs.set_aside: [jobs.set_aside(new_id(), reason="PostgreSQL refuses\n'it'")],
+    queues.tell: [queues.tell()],
     queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
     queues.used: [queues.used()],
     queues.blocked: [queues.blocked(["t", "u"])],

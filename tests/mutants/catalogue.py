@@ -226,7 +226,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "worker/upkeep.py",
-                'Chore("rescue", look, rescuer.look)',
+                'Chore("rescue", rescuer.search_every, rescuer.look)',
                 'Chore("rescue", timedelta(days=1), rescuer.look)',
             ),
         ],
@@ -1313,6 +1313,24 @@ MUTANTS: tuple[Mutant, ...] = (
                 "    where name = :duty and pg_try_advisory_xact_lock(hashtextextended('rowlock.' || name, 0))\n",
             ),
         ],
+    ),
+    Mutant(
+        "U6",
+        "an enqueue walks every dead row of those that have parked",
+        "tests/store/test_parking.py::test_an_enqueue_walks_no_more_dead_rows_however_often_workers_have_parked",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "\nwhere parkings.number > (select last_value - 400 from rowlock.parking_number);",
+                ";",
+            ),
+        ],
+    ),
+    Mutant(
+        "U7",
+        "nobody looks from the bottom for those whose looks are dear",
+        "tests/worker/test_lanes.py::test_a_job_below_the_floors_of_all_is_found_by_the_one_that_looks_for_them",
+        [Change("worker/upkeep.py", "        connection.run(queues.tell())\n", "        pass\n")],
     ),
     Mutant(
         "U1",

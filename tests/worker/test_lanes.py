@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rowlock import InvalidOption
+from rowlock import InvalidOption, Rowlock
+from rowlock.model.ids import NIL
 from rowlock.model.row import Claimed
 from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.worker import lanes
 from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.prefetch import Prefetch
+from tests.rows import Db
+from tests.worker.working import one, work_until
 
 
 def row(queue: str, priority: int, run_at: str, job_id: str) -> Claimed:
@@ -49,7 +53,7 @@ def test_a_look_from_the_bottom_is_rationed_by_what_it_cost() -> None:
 def test_an_idle_worker_looks_below_at_least_once_a_second_and_a_busy_one_at_least_every_ten() -> None:
     floors = Floors()
 
-    floors.looked_below(200.0, took=5.0)
+    floors.looked_below(200.0, took=0.6)
 
     assert floors.until_look_below(200.0, idle=True) == 1.0
     assert floors.until_look_below(200.0, idle=False) == 10.0
@@ -57,11 +61,69 @@ def test_an_idle_worker_looks_below_at_least_once_a_second_and_a_busy_one_at_lea
 
 def test_a_hint_that_something_lies_below_is_followed_at_once() -> None:
     floors = Floors()
-    floors.looked_below(100.0, took=1.0)
+    floors.looked_below(100.0, took=0.9)
 
     floors.look_below_soon()
 
     assert floors.until_look_below(100.0, idle=False) == 0
+
+
+def test_looks_that_stay_dear_become_rare_until_they_are_cheap_again() -> None:
+    floors = Floors()
+    floors.looked_below(100.0, took=0.2)
+    once = floors.are_dear
+
+    floors.looked_below(200.0, took=0.2)
+    twice, pause = floors.are_dear, floors.until_look_below(200.0, idle=True)
+    floors.look_below_soon()
+    asked = floors.until_look_below(200.0, idle=True)
+    floors.looked_below(300.0, took=0.001)
+
+    assert (once, twice, floors.are_dear) == (False, True, False)
+    assert pause == pytest.approx(200.0)
+    assert asked == pytest.approx(4.0)
+
+
+def test_what_others_say_lowers_a_floor_for_one_look_and_raises_none() -> None:
+    floors = Floors()
+    floors.raise_to([row("a", 0, "2026-01-02", "1")])
+    floors.looked_below(100.0, took=0.6)
+
+    floors.told("a", 0, "2026-01-03", "2")
+    above = floors.until_look_below(100.0, idle=True)
+    floors.told("a", 0, "2026-01-01", "2")
+    lowered = floors.lanes(["a"], below=True)[PRIORITIES.index(0)]
+    below = floors.until_look_below(100.0, idle=True)
+    floors.looked_below(101.0, took=0.001)
+
+    assert above == pytest.approx(1.0)
+    assert below == 0
+    assert lowered == Lane("a", 0, "2026-01-01", NIL)
+    assert floors.lanes(["a"], below=False)[PRIORITIES.index(0)].run_at == "2026-01-02"
+
+
+def test_a_job_below_the_floors_of_all_is_found_by_the_one_that_looks_for_them(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "_DEAR", 0.0)
+    monkeypatch.setattr(lanes, "_DEAR_PAUSE", (1e9, 1e9))
+
+    @app.task(name="t")
+    async def t() -> None: ...
+
+    app.enqueue("t")
+
+    def is_done() -> bool:
+        if one(db, "select count(*) in (1, 2) from rowlock.history") and not one(
+            db, "select count(*) from rowlock.jobs"
+        ):
+            db.execute(
+                "insert into rowlock.jobs (id, queue, task, attempts, run_at, created_at, args)"
+                " values (rowlock.uuid7(), 'default', 't', 1, now() - interval '1 hour', now(), '{}')"
+            )
+        return bool(one(db, "select count(*) >= 3 from rowlock.history"))
+
+    work_until(app, is_done)
 
 
 def test_strict_queues_keep_their_order_and_weighted_ones_lead_in_proportion() -> None:

@@ -337,7 +337,7 @@ def test_a_worker_waits_for_the_schema_and_then_works(database_url: str) -> None
 def test_a_worker_that_never_finds_the_schema_says_what_to_do(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "_PATIENCE", 0.0)
+    monkeypatch.setattr(migrate, "PATIENCE", 0.0)
 
     with pytest.raises(SchemaMissing, match="run: rowlock migrate"):
         asyncio.run(Rowlock(database_url).worker().run())

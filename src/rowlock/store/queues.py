@@ -56,11 +56,17 @@ def used() -> Query[str]:
     return Query("queue_used", {}, first)
 
 
+def tell() -> Query[int]:
+    """Tell workers where jobs wait that they may not see; returns how many lanes have one."""
+    return Query("lane_tell", {}, first)
+
+
 class Outlook(NamedTuple):
-    """What an idle worker waits for: how soon a job is due, if one is soon, and the number of the latest parking."""
+    """How soon a job is due, if one is soon, and the number of the latest parking."""
 
     due_in: float | None
     parking: int
+    settled: str  # where nothing is due, there is nothing before this time
 
 
 def due_in(lanes: Sequence[Lane], *, within: timedelta) -> Query[Outlook]:

@@ -6,18 +6,19 @@ LISTEN first, then drain, then wait. Notifications are hints: they may be lost o
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 from uuid import UUID
 
-from rowlock.db.link import Link, Refused
+from rowlock.db.link import Link, Lost, Refused
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, queues, workers
+from rowlock.store import jobs, queues, schema, workers
 from rowlock.store.jobs import Lane
 from rowlock.worker.aside import REFUSES
 from rowlock.worker.count import Counts
@@ -41,6 +42,10 @@ _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # idle does so after so many seconds without counting.
 _PARKED_BEHIND = 200
 _PARKED_FOR = 10.0
+# No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
+# due lately is looked at.
+_LATE = 1.0
+_LATELY = timedelta(minutes=1)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
@@ -74,7 +79,7 @@ class Claimer:
         self._worker = worker
         self._runner = runner
         self._counts = counts
-        self._floors = Floors()
+        self.floors = Floors()
         self._wake = asyncio.Event()
         self._stopping = False
         self._idle = True
@@ -108,10 +113,21 @@ class Claimer:
     def notified(self, payload: str) -> None:
         """A notification came: `below` when something has come back below the floor."""
         if payload == "below":
-            self._floors.look_below_soon()
+            self.floors.look_below_soon()
+        elif payload.startswith("at "):
+            self._told(payload.removeprefix("at "))
         elif payload == "suspect":
             self._next_suspect = 0.0
         self._wake.set()
+
+    def _told(self, place: str) -> None:
+        """Another has looked from the bottom for us. Whoever can connect can say this: it must make sense at least."""
+        try:
+            queue, priority, run_at, job_id = json.loads(place)
+            datetime.fromisoformat(run_at)
+            self.floors.told(str(queue), int(priority), run_at, str(UUID(job_id)))
+        except (ValueError, TypeError, AttributeError):
+            log.warning("somebody notifies us of a place that makes no sense: %.200r", place)
 
     async def park(self) -> None:
         """Ask to be notified of new jobs."""
@@ -152,24 +168,28 @@ class Claimer:
         if time.monotonic() >= self._next_learning:
             await self._learn_queues()
         started = time.monotonic()
-        below = not self._floors.until_look_below(started, idle=self._idle)
-        lanes = self._floors.lanes(self._queues.order(), below=below)
+        if self.floors.are_dear and not self._link.hears:
+            self.floors.look_below_soon()  # behind a pooler nobody tells us anything
+        below = not self.floors.until_look_below(started, idle=self._idle)
+        if below and not self.floors.is_told:
+            below = await self._can_look_below(started)
+        lanes = self.floors.lanes(self._queues.order(), below=below)
         try:
             rows = await self._link.run(
                 jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=_TRIES
             )
         except Refused as error:
             if below:  # perhaps it takes too long: look from the floors first
-                self._floors.looked_below(time.monotonic(), time.monotonic() - started)
+                self.floors.looked_below(time.monotonic(), time.monotonic() - started)
             self._looked_below = below
             return await self._claim_singly(lanes, error)
         ended = time.monotonic()
         in_order(rows, lanes)
         if below:
-            self._floors.looked_below(ended, ended - started)
+            self.floors.looked_below(ended, ended - started)
         self._looked_below = below
         self._idle = not rows
-        self._floors.raise_to(rows)
+        self.floors.raise_to(rows)
         self._take(rows, asked=room, round_trip=ended - started)  # before anything else is waited for
         if started < self._next_take_up or len(rows) == room:
             return len(rows)
@@ -219,6 +239,31 @@ class Claimer:
         await self._link.run(workers.serve(worker=self._worker, queues=self._queues.names))
         return bool(new)
 
+    async def _can_look_below(self, started: float) -> bool:
+        """Whether a claim may start at the bottom. Where that may be dear, a look that claims nothing goes first: it is
+        given up when it is late, while a claim would be sent again and again, with nothing else claimed meanwhile.
+        """
+        if self.floors.is_proven:
+            return True
+        lanes = self.floors.lanes(self._queues.names, below=True)
+        try:
+            [outlook] = await self._link.once(queues.due_in(lanes, within=timedelta(0)))
+        except Lost as error:
+            self.floors.looked_below(time.monotonic(), max(_LATE, time.monotonic() - started))
+            log.warning(
+                "a look at all that the queues hold is too slow (%s): jobs that became due while nobody looked wait; "
+                "something holds back vacuum, rowlock doctor says what",
+                error,
+            )
+            [now] = await self._link.run(schema.now())
+            self.floors.settle(self._queues.names, str(now - _LATELY))
+            return False
+        took = time.monotonic() - started
+        self.floors.looked_below(time.monotonic(), took)
+        if outlook.due_in is None:
+            self.floors.settle(self._queues.names, outlook.settled)
+        return outlook.due_in is not None and took < _LATE
+
     async def _take_up(self, room: int) -> int:
         started = time.monotonic()
         query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
@@ -266,9 +311,14 @@ class Claimer:
 
     def _soon(self, pause: float, *, found: int) -> float:
         """At most so long: what woke us may lie below the floor, and it may be too early yet to look there."""
-        if found or self._looked_below:
+        if found or self._knows_below:
             return pause
-        return min(pause, self._floors.until_look_below(time.monotonic(), idle=True))
+        return min(pause, self.floors.until_look_below(time.monotonic(), idle=True))
+
+    @property
+    def _knows_below(self) -> bool:
+        """Whether nothing is to be found below the floors by looking: we have looked, or another does it for us."""
+        return self._looked_below or (self.floors.are_dear and not self.floors.is_told)
 
     async def _doze(self, *, found: int) -> bool:
         """Rest until we are woken, or something is due: once a second, a look that claims nothing. True when woken."""
@@ -283,14 +333,17 @@ class Claimer:
                 return True
             if time.monotonic() >= self._next_learning and await self._learn_queues():
                 return False
-            if wait <= pause or time.monotonic() >= self._next_take_up or not self._looked_below:
+            if wait <= pause or time.monotonic() >= self._next_take_up or not self._knows_below:
                 return False
             wait = await self._due_in()
 
     async def _due_in(self) -> float:
         """The seconds until the next job is due, as far as we need to know it."""
-        lanes = self._floors.lanes(self._queues.names, below=self._looked_below)
+        below = self._looked_below and not self.floors.are_dear
+        lanes = self.floors.lanes(self._queues.names, below=below)
         [outlook] = await self._link.run(queues.due_in(lanes, within=_WITHIN))
+        if outlook.due_in is None or outlook.due_in > 0:
+            self.floors.settle(self._queues.names, outlook.settled)
         if self._parked and outlook.parking - self._parking >= _PARKED_BEHIND:
             await self.park()
         return inf if outlook.due_in is None else outlook.due_in
@@ -303,5 +356,5 @@ class Claimer:
             log.warning("gave back %d jobs whose claim was not answered", len(unknown))
         self._parked = False
         self._looks = []
-        self._floors.look_below_soon()
+        self.floors.look_below_soon()
         self._wake.set()

@@ -40,7 +40,7 @@ from rowlock.worker.mark import Marker
 from rowlock.worker.pulse import Pulse
 from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.renew import Chore, Renewer
-from rowlock.worker.rescue import SEARCH_EVERY, Rescuer
+from rowlock.worker.rescue import Rescuer
 from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
 from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer
@@ -184,7 +184,6 @@ class Incarnation:
             longest=self._retention.longest,
             patience=min(_PATIENCE, timing.renew) if self._predecessors else timedelta(0),
             lease=self._lease,
-            pause=min(SEARCH_EVERY, timing.lease / 3) * 0.8,
         )
         firer = Firer(boot=self._setup.boot, keep=self._setup.keep.cancelled, longest=self._retention.longest)
         return Renewer(
@@ -204,6 +203,7 @@ class Incarnation:
                     keep=self._setup.keep,
                     longest=self._retention.longest,
                     rescuer=rescuer,
+                    floors=self._claimer.floors,
                     settings=self._retention.learn,
                     counts=self._counts,
                 ),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from rowlock.errors import InvalidOption
+from rowlock.model.ids import NIL
 from rowlock.model.names import check_queue
 from rowlock.model.row import Claimed
 from rowlock.model.spec import DEFAULT_QUEUE
@@ -17,6 +18,14 @@ from rowlock.store.jobs import PRIORITIES, Lane
 # An idle worker has nothing better to do; a busy one would lose a sixth of its time to a look every second.
 _IDLE_PAUSE = (10.0, 1.0)
 _BUSY_PAUSE = (20.0, 10.0)
+# Six idle workers with a look a second took two thirds of a core after a million jobs under a held snapshot. From here
+# on one worker looks for the fleet and tells the others where a job waits; their own looks become rare.
+_DEAR = 0.004
+_DEAR_PAUSE = (1000.0, 900.0)
+_ASKED_PAUSE = (20.0, 10.0)
+# One slow look may be the machine's fault, but not if it took so many seconds.
+_DEAR_LOOKS = 2
+_NO_CHANCE = 1.0
 
 
 # Every queue that there is.
@@ -73,30 +82,79 @@ class Floors:
 
     def __init__(self) -> None:
         self._floors: dict[tuple[str, int], tuple[str, str]] = {}
+        self._told: dict[tuple[str, int], tuple[str, str]] = {}
         self._looked_at = 0.0
         self._look_took = 0.0
+        self._dear_looks = 0
+        self._is_asked = False
 
     def lanes(self, queues: Iterable[str], *, below: bool) -> list[Lane]:
-        """The lanes to look into, in order; from the bottom if `below`."""
-        if below:
+        """The lanes to look into, in order; from the bottom if `below`, or from where we were told to look."""
+        if below and not self._told:
             return [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
-        floors = self._floors
+        floors = {**self._floors, **self._told} if below else self._floors
         return [
             Lane(queue, priority, *floors.get((queue, priority), ())) for queue in queues for priority in PRIORITIES
         ]
 
     def until_look_below(self, now: float, *, idle: bool) -> float:
         """How long until it is time for a look from the bottom; 0 when it is."""
+        if self._told:
+            return 0.0
         factor, longest = _IDLE_PAUSE if idle else _BUSY_PAUSE
+        if self.are_dear:
+            factor, longest = _ASKED_PAUSE if self._is_asked else _DEAR_PAUSE
         return max(0.0, self._looked_at + min(factor * self._look_took, longest) - now)
 
     def looked_below(self, now: float, took: float) -> None:
         """A look from the bottom has been taken, and how long it took."""
+        if self._told:  # that was no look from the bottom
+            self._told.clear()
+            return
         self._looked_at, self._look_took = now, took
+        self._dear_looks = 0 if took < _DEAR else self._dear_looks + (1 if took < _NO_CHANCE else _DEAR_LOOKS)
+        self._is_asked = False
 
     def look_below_soon(self) -> None:
         """Somebody says that there is something below."""
-        self._look_took = 0.0
+        if self.are_dear:
+            self._is_asked = True
+        else:
+            self._look_took = 0.0
+
+    @property
+    def are_dear(self) -> bool:
+        """Whether looks from the bottom have become so dear that one worker takes them for all."""
+        return self._dear_looks >= _DEAR_LOOKS
+
+    @property
+    def is_told(self) -> bool:
+        """Whether we were told of a job below a floor."""
+        return bool(self._told)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether looks from the bottom are known to be cheap."""
+        return self._looked_at > 0 and self._look_took < _DEAR
+
+    @property
+    def took(self) -> float:
+        """How long the last look from the bottom took."""
+        return self._look_took
+
+    def told(self, queue: str, priority: int, run_at: str, job_id: str) -> None:
+        """Somebody says that a job waits here. Only a floor above it is of interest: nobody else's word raises one."""
+        floor = self._floors.get((queue, priority))
+        if floor is not None and (run_at, job_id) <= floor:
+            self._told[queue, priority] = (run_at, NIL)
+
+    def settle(self, queues: Iterable[str], run_at: str) -> None:
+        """Nothing is due in any lane of these, so all that there was before this time is dead."""
+        for queue in queues:
+            for priority in PRIORITIES:
+                floor = self._floors.get((queue, priority))
+                if floor is None or floor[0] < run_at:
+                    self._floors[queue, priority] = (run_at, NIL)
 
     def raise_to(self, rows: Iterable[Claimed]) -> None:
         """Remember how far these claims went. Times compare as text: the session writes them in ISO form and in UTC."""

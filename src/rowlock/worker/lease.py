@@ -22,6 +22,7 @@ class Lease:
     """
 
     def __init__(self, *, lasts: timedelta, margin: timedelta) -> None:
+        self.lasts = lasts
         self._lasts = lasts.total_seconds()
         self._margin = margin.total_seconds()
         self._until = 0.0

@@ -13,10 +13,10 @@ from rowlock.model.spec import Keep
 from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
-from rowlock.worker.lanes import Queues
+from rowlock.worker.lanes import Floors, Queues
 from rowlock.worker.lease import Lease
 from rowlock.worker.renew import Chore
-from rowlock.worker.rescue import SEARCH_EVERY, Rescuer
+from rowlock.worker.rescue import Rescuer
 from rowlock.worker.settings import Timing
 
 log = logging.getLogger("rowlock.upkeep")
@@ -49,14 +49,15 @@ def chores(
     keep: Keep,
     longest: timedelta,
     rescuer: Rescuer,
+    floors: Floors,
     settings: Callable[[Sequence[QueueSettings]], None],
     counts: Counts,
 ) -> list[Chore]:
     """The upkeep of a fleet."""
-    look = min(SEARCH_EVERY, timing.lease / 3)
     sweep = min(timedelta(seconds=5), timing.lease / 3)
     return [
-        Chore("rescue", look, rescuer.look),
+        Chore("rescue", rescuer.search_every, rescuer.look),
+        Chore("looking from the bottom", _BELOW_EVERY, lambda connection: look_below(connection, floors=floors)),
         *(_in_turn(chore, duty) for duty, chore in _of_the_fleet(sweep, actor, keep, longest, rescuer).items()),
         Chore(
             "reading queue settings",
@@ -88,6 +89,22 @@ def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, 
 def hastening(lease: Lease, ours: Queues) -> Chore:
     """What a worker does for its own queues after the database's clock was set back."""
     return Chore("bringing jobs forward", timedelta(seconds=1), lambda connection: hasten(connection, lease, ours))
+
+
+# One worker looks from the bottom for all; this many times what a look took lie between two.
+_BELOW = "below"
+_BELOW_EVERY = timedelta(seconds=1.5)
+_BELOW_FACTOR = 25
+
+
+def look_below(connection: Steady, *, floors: Floors) -> timedelta:
+    """Look from the bottom for the whole fleet, while that is too dear for each; returns how soon to look again."""
+    if not floors.are_dear:
+        return _BELOW_EVERY
+    pause = max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took))
+    if connection.has_turn(_BELOW, every=pause * _LATELY):
+        connection.run(queues.tell())
+    return pause
 
 
 def _in_turn(chore: Chore, duty: str) -> Chore:

@@ -572,7 +572,7 @@ create table rowlock.duties (
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
 insert into rowlock.duties (name)
 values
-    ('rescue'), ('schedules'), ('partitions'), ('lost'), ('waiters'), ('pauses'), ('expired'), ('failures'), ('keys'),
+    ('rescue'), ('schedules'), ('partitions'), ('lost'), ('below'), ('waiters'), ('pauses'), ('expired'), ('failures'), ('keys'),
     ('retention'), ('merging'), ('minutes'), ('firings');
 
 -- When somebody last looked for dead workers, in milliseconds since 1970. Every worker reads it all the time and one of them
