@@ -53,8 +53,10 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "store/sql/job_take_up.sql",
-                ") or job.worker <> all(array(select id from rowlock.workers)))",
-                "))",
+                "job.worker <> all(array(\n                "
+                "select peer.id from rowlock.workers as peer where peer.started_at >= ",
+                "job.worker = any(array(\n                "
+                "select peer.id from rowlock.workers as peer where peer.started_at < ",
             ),
         ],
     ),
@@ -1388,6 +1390,18 @@ MUTANTS: tuple[Mutant, ...] = (
                 "doctor/fleet.py",
                 "(worker for worker in live if worker.restarts)",
                 "(worker for worker in live if worker.restarts > 99)",
+            ),
+        ],
+    ),
+    Mutant(
+        "W11",
+        "what a running old worker has refused goes back and forth between the workers",
+        "tests/workflow/test_versions.py::test_what_running_old_workers_refuse_goes_to_newer_ones_once_and_never_back",
+        [
+            Change(
+                "store/sql/job_take_up.sql",
+                "where peer.started_at >= (select me.started_at from me)",
+                "where peer.id = :worker::uuid",
             ),
         ],
     ),

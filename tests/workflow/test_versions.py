@@ -169,6 +169,31 @@ def test_what_an_old_worker_refused_a_running_one_takes_up_once_when_that_has_go
     old.close()
 
 
+def test_what_running_old_workers_refuse_goes_to_newer_ones_once_and_never_back(url: str, db: Db) -> None:
+    old, new, newest = Engine(url), Engine(url), Engine(url)
+    for hours, engine in enumerate((newest, new, old)):
+        db.execute(
+            "update rowlock.workers set started_at = started_at - make_interval(hours => %s) where id = %s",
+            [hours, engine.worker],
+        )
+
+    def take_up(engine: Engine) -> int:
+        query = jobs.take_up(queues=["default"], tasks=["t"], limit=100, worker=engine.worker)
+        taken = engine.run(query)
+        if taken:
+            engine.give_back(*taken, outcome=Blocked("code", "changed code"))
+        return len(taken)
+
+    old.enqueue()
+    old.give_back(*old.claim(), outcome=Blocked("code", "changed code"))
+
+    looks = [take_up(engine) for _ in range(2) for engine in (old, new, old, newest, new, old)]
+
+    assert looks == [0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+    for engine in (old, new, newest):
+        engine.close()
+
+
 # Explain
 
 

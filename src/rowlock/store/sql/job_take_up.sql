@@ -1,9 +1,13 @@
--- Claim jobs that wait for code which this worker has: blocked as unknown at any time, or blocked before it started, when
--- other code may have refused them, or blocked by a worker that is gone: in a rolling deploy the new workers started before the
--- old ones refused. Whoever takes it up and refuses it, too, is now the one who did: each ends once before it is tried again.
+-- Claim jobs that wait for code which this worker has: blocked as unknown, or blocked by a worker that is gone or that started
+-- before this one did. In a rolling deploy the new workers have started later than the old ones, which may still run and refuse.
+-- Whoever takes a job up and refuses it, too, is now the one who did: it goes from older workers to newer ones, once to each at
+-- most, and rests with the newest.
 -- What PostgreSQL itself has refused is nobody's to take up: it waits for an operator.
 -- :tasks are as workers name them, NAME and for workflows NAME@VERSION; the names alone are what the index knows.
-with paused as materialized (
+with me as materialized (
+    select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
+),
+paused as materialized (
     select kind, name from rowlock.pauses where coalesce(until > rowlock.now(), true)
 ),
 picked as materialized (
@@ -17,9 +21,11 @@ picked as materialized (
         and job.task <> all(array(select name from paused where kind = 'task'))
         and job.queue = any(:queues::text[])
         and job.queue <> all(array(select name from paused where kind = 'queue'))
-        and (job.reason like 'unknown task%' or job.reason like 'unknown version%' or job.started_at < (
-            select me.started_at from rowlock.workers as me where me.id = :worker::uuid and me.lease > rowlock.now()
-        ) or job.worker <> all(array(select id from rowlock.workers)))
+        and (job.reason like 'unknown task%' or job.reason like 'unknown version%' or (
+            exists (select from me) and job.worker <> all(array(
+                select peer.id from rowlock.workers as peer where peer.started_at >= (select me.started_at from me)
+            ))
+        ))
     limit :limit::integer
     for update skip locked
 )
