@@ -48,8 +48,9 @@ def test_no_file_names_a_registry() -> None:
     assert lines_with(REGISTRIES) == []
 
 
-def test_the_locked_packages_are_hashes_without_a_place() -> None:
-    text = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["dev.txt", "demo.txt"])
+def test_the_locked_packages_are_hashes_without_a_place(name: str) -> None:
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     packages = re.split(r"\n(?! )", text.strip())
 
     assert "://" not in text
