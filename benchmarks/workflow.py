@@ -146,7 +146,9 @@ def _send(bare: BareLoop, rows: Sequence[Row], name: str, params: dict[str, str 
 @lru_cache(maxsize=64)
 def _recorded(count: int, number: int) -> dict[str, str | None]:
     """What a record of one step of so many workflows says beside their ids and tokens: the same each time."""
-    return dict(steps.record([(claimed_by_nobody(errand), _step(number))] * count, told={}).params)
+    nobody = claimed_by_nobody(errand)
+    rows = [nobody._replace(token=str(UUID(int=n))) for n in range(count)]  # of one workflow it would be one record
+    return dict(steps.record([(row, _step(number)) for row in rows], told={}).params)
 
 
 @lru_cache(maxsize=8)

@@ -173,7 +173,7 @@ def test_an_example_says_what_happened(name: str, url: str) -> None:
 
     said, expected = done.stdout.splitlines(), SAID[name]
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert "rowlock/src" not in done.stderr  # the log shows tracebacks of handlers that fail on purpose, none of ours
     assert sorted(said) == sorted(expected)
     assert name in IN_ANY_ORDER or said == expected
 

@@ -56,7 +56,7 @@ def test_code_that_fits_is_told_apart_from_code_that_is_not_there(rowlock: Type,
 
     assert checked.code == 4
     assert checked.out.splitlines() == [
-        f"no code  {orders[0]}  shop.checkout@2 order-2  waiting",
+        f"no code  {orders[0]}  shop.checkout@2 order-2  parked",
         "  this code has no version 2 of it, nor a migration from that to another",
         "1 workflow fits, 0 differ, 1 without code here",
     ]
@@ -78,7 +78,7 @@ def test_code_that_differs_is_shown_with_the_difference_and_stops_a_deploy(
     newest = rowlock("workflows", "check", "--app", "orders", "--limit", "1")
 
     assert checked.code == 5
-    assert f"differs  {orders[1]}  shop.checkout@1 order-1  waiting" in checked.out
+    assert f"differs  {orders[1]}  shop.checkout@1 order-1  parked" in checked.out
     assert "at call 1 the code calls step 'hold', and the record has step 'reserve' (done)" in checked.out
     assert checked.out.splitlines()[-1] == "0 workflows fit, 1 differs, 1 without code here"
     assert newest.out.splitlines()[-1] == "0 workflows fit, 0 differ, 1 without code here; there are more: --limit"
