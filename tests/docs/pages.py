@@ -16,6 +16,7 @@ _MARKDOWN = MarkdownIt("commonmark")
 # A comment whose first line is a language is a block that readers do not see: what the next one needs, or a check.
 _HIDDEN = re.compile(r"<!-- (python|console|sql)\n(.*?)-->\s*", re.DOTALL)
 _FILE = re.compile(r"# ((?:[\w.-]+/)*(?:[\w-]+\.[a-z]+|Dockerfile))")
+_BACKGROUND = re.compile(r"\s*&\s*(#.*)?$")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ class Command:
     @property
     def is_lasting(self) -> bool:
         """Whether it goes on beside what follows: it ends in `&`, or is a worker that nobody stops."""
-        return self.text.rstrip().endswith("&") or self.is_worker
+        return _BACKGROUND.search(self.text) is not None or self.is_worker
+
+    @property
+    def in_foreground(self) -> str:
+        """The command without the `&` at its end, and the remark behind that."""
+        return _BACKGROUND.sub("", self.text)
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class Program:
     def __init__(self, command: Command, place: str, *, cwd: Path, environment: dict[str, str]) -> None:
         self._place = f"{place} $ {command.text}"
         self._process = subprocess.Popen(
-            ["bash", "-c", command.text.rstrip().removesuffix("&")],
+            ["bash", "-c", command.in_foreground],
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -394,7 +394,8 @@ def test_the_command_line_takes_every_string_as_a_string(rowlock: Type) -> None:
         for text in (next(corpus), next(corpus)):
             said = rowlock(*path, *typed_as(path, name, text))
 
-            assert said.code in (0, 1, 2, 3), (path, name, text, said)
+            # doctor has two codes of its own: something is amber, something is red.
+            assert said.code in (0, 1, 2, 3, 4, 5), (path, name, text, said)
             assert "Traceback" not in said.err, (path, name, text, said.err)
             assert "psycopg" not in said.err, (path, name, text, said.err)
             assert "\x1b" not in said.out + said.err, (path, name, text)
