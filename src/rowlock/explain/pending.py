@@ -125,7 +125,11 @@ def _suspect(situation: Situation, record: JobRecord) -> Cause:
         turn = "it is next" if queueing.before == Count(0) else f"{_before(queueing.before)} before it"
         says += f": each worker runs one such job at a time, beside others, and {turn}"
         return Cause("suspect", f"{says}.", do, facts)
-    at = "its worker is" if workers == 1 else f"all {workers:,} workers of its queue are"
+    at = (
+        "its worker is"
+        if workers == 1
+        else f"{'both' if workers == 2 else f'all {workers:,}'} workers of its queue are"
+    )
     says += f": each worker runs one such job at a time, and {at} at one; {_before(queueing.before)} before it"
     return Cause("suspect", f"{says}.", f"wait for one of them to end, or start another worker; {do}", facts)
 

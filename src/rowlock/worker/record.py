@@ -36,8 +36,8 @@ _LARGEST_BATCH = 1_000
 _TRIES = 2
 _TRIES_ALONE, _MOST_TRIES = 3, 9
 _FIRST_PAUSE = 0.25
-# What a workflow may remember in all. PostgreSQL makes one JSON text of it in the end: 64 MiB take a second or two, and
-# beyond 1 GB it cannot.
+# What a workflow may remember in all. PostgreSQL makes one JSON text of it in the end, which it cannot beyond 1 GB, and
+# which must take less than the deadline of a settle.
 LARGEST_RECORD = 64 * 1024 * 1024
 _UNDOING = ("undo", "failure")
 # So many that were answered together are answered in two parts: see Recorder._answer.

@@ -2,7 +2,7 @@
 -- As job_scan; and no further down than :down_to, which is how far the look at live jobs went.
 -- With :trouble nothing that succeeded is wanted, and the window is taken from an index of the others: a handful of failures
 -- among millions that went well is one look. With :ended_after as well, it is taken from what ended since: all ids of those are
--- read (45,000 in 20 ms), for a job may have failed just now that was made long ago.
+-- read, for a job may have failed just now that was made long ago.
 with seen as materialized (
     (
         select ended.*
