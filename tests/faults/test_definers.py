@@ -45,6 +45,7 @@ def test_no_function_of_ours_has_its_owners_rights_without_a_path_of_its_own(est
         "make_way": True,
         "sent_before": True,
         "send_signal": True,
+        "terminate": True,
     }
 
 
