@@ -21,7 +21,11 @@ Db = psycopg.Connection[Any]
 
 # The promise: a job that has had so many fails as poison.
 MOST_CRASHES = 3
-_RESCUES = "select job from rowlock.events where kind in ('rescued', 'poisoned')"
+# Only what had begun is charged with a crash, and beside a suspect only the suspect.
+_RESCUES = """
+select job from rowlock.events
+where kind in ('rescued', 'poisoned') and coalesce((details ->> 'crashed')::boolean, true)
+"""
 # From one version of a job to the next; a job that leaves and its row in history are written by one statement.
 _STEPS = {
     None: {"ready", "waiting"},

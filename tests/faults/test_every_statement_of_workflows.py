@@ -42,7 +42,7 @@ TURNING_BACK = [
     *[Point("step_record", SETTLE, nth) for nth in (4, 5, 6)],
     *at(SETTLE, "child_abandon", "job_cancelling", "workflow_settle"),
 ]
-WHEN_IT_STARTS = {("select", SETTLE), ("queue_channels", SETTLE)}
+WHEN_IT_STARTS = {("select", SETTLE), ("queue_channels", SETTLE), ("worker_serving", SETTLE)}
 # A worker bears these alike, whatever it says: test_every_statement.py. Here they meet what is said in a transaction.
 BORNE = [mode for mode in MODES if not mode.kills and mode.name != "reply lost"]
 IN_TRANSACTION = [
