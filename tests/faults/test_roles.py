@@ -136,7 +136,7 @@ SAYS = {
     "results": RESULTS,
     "worker": ENQUEUES | WORKS | EXAMINES | {"attempt_list"},  # it may try a claim out
     "viewer": LOOKS | EXAMINES,
-    "operator": ENQUEUES | LOOKS | OPERATES | EXAMINES,
+    "operator": ENQUEUES | LOOKS | OPERATES | EXAMINES | {"lane_tell"},
     "nothing": set[str](),
 }
 

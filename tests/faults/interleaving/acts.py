@@ -41,6 +41,10 @@ class Fact(NamedTuple):
     row: Claimed | None = None
 
 
+# Suspects have a claim of their own, one at a time; where something is drained they are claimed as all others.
+TAKE_SUSPECTS = "update rowlock.jobs set state = 'ready', waits_for = null, reason = null where waits_for = 'suspect'"
+
+
 def new(count: int = 1, *, key: str | Key | None = None, task: str = "t", args: str = "{}") -> list[NewJob]:
     """Jobs that nobody has enqueued yet; those that are to be put off, to now."""
     text, meaning = (key.text, key) if isinstance(key, Key) else (key, None)

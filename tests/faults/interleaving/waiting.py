@@ -189,6 +189,7 @@ class Waiting(World):
         facts: list[Told] = []
         for _ in range(_PASSES):
             self._say(acts.rescue(lost=True))
+            self._connection.execute(acts.TAKE_SUSPECTS)
             before = len(facts)
             facts += self._say(work(heir, waits=self.waits))
             if len(facts) == before:

@@ -98,6 +98,7 @@ class World:
         heir = self.worker()
         for _ in range(acts.MOST_CRASHES):
             self.do(acts.rescue(lost=True))
+            self._connection.execute(acts.TAKE_SUSPECTS, prepare=False)
             if not (rows := acts.claimed(self.do(acts.claim(heir, 100, queues=QUEUES)))):
                 return
             self.do(acts.settle(rows))
