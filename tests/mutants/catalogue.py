@@ -775,7 +775,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R8",
         "suspects of a batch run side by side",
         "tests/worker/test_suspects.py::test_suspects_that_come_back_as_ready_are_set_aside_at_once",
-        [Change("worker/run.py", "            elif self._suspect is None:", "            elif row:")],
+        [Change("worker/held.py", "        if self._suspect is not None:", "        if not row:")],
     ),
     Mutant(
         "R9",

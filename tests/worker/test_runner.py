@@ -155,7 +155,7 @@ def test_only_the_attempts_that_have_lost_their_jobs_are_stopped() -> None:
         runner.lost(["1", "3"])
         await auntil(lambda: "lease lost" in told)
 
-        assert runner.known() == ["2"]
+        assert runner.held.tokens() == ["2"]
 
     _, finished = play(part, slots=2)
 

@@ -50,7 +50,7 @@ class Canceller:
         self._timer = self._loop.call_later(seconds, self._look_now)
 
     def _look_now(self) -> None:
-        if self._runner.busy:
+        if self._runner.held:
             self.is_due = True
             self._due()
         self._look_after(_EVERY)

@@ -92,7 +92,7 @@ class Claimer:
         self._hollow = 0  # notifications in a row for which nothing was found
         self._next_take_up = 0.0
         self._next_suspect = 0.0
-        runner.suspect_ended = self._suspect_ended
+        runner.held.suspect_ended = self._suspect_ended
         self._next_learning = 0.0 if queues.is_all else inf
         link.on_reconnect(self._reconnected)
 
@@ -350,7 +350,7 @@ class Claimer:
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
-        known = self._runner.known()
+        known = self._runner.held.tokens()
         unknown = await self._link.run(jobs.hand_back(worker=self._worker, known=known))
         if unknown:
             log.warning("gave back %d jobs whose claim was not answered", len(unknown))

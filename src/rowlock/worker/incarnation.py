@@ -7,45 +7,36 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import version
 from uuid import uuid4
 
 from rowlock.db.handlers import HandlerConnections
 from rowlock.db.link import Link
-from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Server
-from rowlock.db.steady import Steady, Unreachable
-from rowlock.db.trouble import passes
-from rowlock.db.within import Within
+from rowlock.db.steady import Steady
 from rowlock.model.failure import reason_of
-from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed, Orphan
-from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
 from rowlock.worker import served, upkeep
 from rowlock.worker.apart import apart
-from rowlock.worker.around import Around
-from rowlock.worker.attempt import Speaks
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer
 from rowlock.worker.count import Counts
-from rowlock.worker.lanes import Queues
 from rowlock.worker.lease import Lease
 from rowlock.worker.mark import Marker
 from rowlock.worker.pulse import Pulse
 from rowlock.worker.reconcile import Reconciler
+from rowlock.worker.register import Faults, Registration
 from rowlock.worker.renew import Chore, Renewer
 from rowlock.worker.rescue import Rescuer
 from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
-from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer
-from rowlock.worker.settings import Timing
+from rowlock.worker.schedule import LOOK_EVERY, Firer
 from rowlock.worker.settle import Settler
+from rowlock.worker.setup import Setup
 from rowlock.worker.transaction import Endings
 from rowlock.workflow.attempt import MOST_CRASHES
 
@@ -58,32 +49,10 @@ _LEAVE_WITHIN = 4.0
 _LEAST_DEADLINE = 5.0
 # So long a worker that was cut off leaves the others, who may have been cut off too, to come back for their jobs.
 _PATIENCE = timedelta(seconds=5)
-# How far back a worker that was cut off looks for its jobs among those rescued.
-_PARDON_WITHIN = timedelta(days=1)
 # What stopping the renewing thread may take when it has nothing under way, or what it has is given up.
 _AT_ONCE = 0.5
 # The fence is looked at so often: a machine that was asleep has slept through every timer.
 _LOOK_AT_LEASE = 1.0
-Faults = tuple[int, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What every incarnation of a worker has in common."""
-
-    handlers: Mapping[str, Handler]
-    schema: str
-    database: Speaks
-    within: Within
-    keep: Keep
-    queues: Queues
-    slots: int
-    threads: int
-    timing: Timing
-    deadline: timedelta  # the app's: for the connections that handlers use
-    arounds: Sequence[Around] = ()
-    boot: Boot = field(default_factory=Boot)
-    place: Callable[[], str] = lambda: "its database"  # the database, as people know it
 
 
 class Incarnation:
@@ -92,20 +61,15 @@ class Incarnation:
     def __init__(
         self, setup: Setup, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
     ) -> None:
-        """`predecessors` are the ids of incarnations that let go of their jobs without handing them back.
-
-        `faults` are how many in a row have ended by a fault of ours before this one, and the last of those.
-        """
+        """`predecessors` and `faults` are as in Registration."""
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
         self.worn = False  # too many of its attempts are stuck
         self.left_jobs = False  # it could not hand them back
         self.fault: str | None = None  # what one of its loops has failed of
-        self._faults = faults
         self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
         self._setup = setup
-        self._predecessors = list(predecessors)
         self.has_let_go = self._is_leaving = self._is_stopping = False
         self._retention = Retention(setup.handlers, setup.keep)
         self._counts = Counts(self.id)
@@ -130,6 +94,17 @@ class Incarnation:
             counts=self._counts,
         )
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
+        self._registration = Registration(
+            setup,
+            self._steady,
+            worker=self.id,
+            name=self.name,
+            lease=self._lease,
+            retention=self._retention,
+            counts=self._counts,
+            predecessors=predecessors,
+            faults=faults,
+        )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
         self._told = (0, False)
@@ -137,7 +112,7 @@ class Incarnation:
     @property
     def unsettled(self) -> list[str]:
         """The ids of incarnations whose jobs the next one must hand back."""
-        return [*self._predecessors, *([self.id] if self.has_let_go else [])]
+        return [*self._registration.predecessors, *([self.id] if self.has_let_go else [])]
 
     def _make_settler(self, server: Server) -> Settler:
         return Settler(
@@ -182,7 +157,7 @@ class Incarnation:
             actor=self.name,
             keep=self._setup.keep,
             longest=self._retention.longest,
-            patience=min(_PATIENCE, timing.renew) if self._predecessors else timedelta(0),
+            patience=min(_PATIENCE, timing.renew) if self._registration.predecessors else timedelta(0),
             lease=self._lease,
         )
         firer = Firer(boot=self._setup.boot, keep=self._setup.keep.cancelled, longest=self._retention.longest)
@@ -220,7 +195,7 @@ class Incarnation:
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
         await self._settle_link.open()  # which waits through an outage
-        while not await apart(self._enter):
+        while not await apart(partial(self._registration.try_to, self._renewer.enter)):
             await self._settle_link.run(queues.settings())
         self._steady.deadline = self._setup.timing.deadline.total_seconds()
         self._renewer.start()  # at once: over a slow line the rest of the start may take longer than the lease
@@ -294,56 +269,6 @@ class Incarnation:
             self._counts.write(self._steady)
         except Exception:
             log.exception("the last counts could not be written; what stats say of this worker ends before its end")
-
-    def _enter(self) -> bool:
-        try:
-            self._register()
-        except Unreachable as outage:
-            log.warning("the database does not answer (%s); trying again", outage)
-            return False
-        except Exception as error:
-            if not self._predecessors and not passes(error):
-                raise  # it could not even start
-            log.exception("worker %s could not register; trying again", self.name)
-            time.sleep(_AT_ONCE)
-            return False
-        return True
-
-    def _register(self) -> None:
-        setup = self._setup
-        make_partitions(self._steady.open(), setup.schema, longest=self._retention.longest)
-        self._retention.learn(self._steady.run(queues.settings()))
-        sent = self._lease.now()
-        [now] = self._steady.run(
-            workers.register(
-                worker=self.id,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                queues=setup.queues.names,
-                slots=setup.slots,
-                tasks=sorted(setup.handlers),
-                schedules=setup.boot.names,
-                version=version("rowlock"),
-                lease=setup.timing.lease,
-                restarts=self._faults[0],
-                fault=self._faults[1],
-            )
-        )
-        self._lease.renewed(sent, now)
-        self._renewer.enter()
-        self._counts.begin(now)
-        setup.boot.begin(self._steady, now)
-        while self._predecessors:
-            self._make_good(self._predecessors[0])
-            del self._predecessors[0]
-
-    def _make_good(self, predecessor: str) -> None:
-        """The incarnation before was cut off, and let go of its jobs: they come back at no cost, rescued or not."""
-        self._steady.run(workers.leave(worker=predecessor))  # first: it can claim no more
-        returned = self._steady.run(jobs.hand_back(worker=predecessor))
-        pardoned = self._steady.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
-        if returned or pardoned:
-            log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))
 
     def _notified(self, payload: str) -> None:
         """Notifications are hints. Those of our own channel say what they are about, those of a queue need not."""

@@ -47,7 +47,7 @@ class Reconciler:
 
     def _compare(self, held: frozenset[str]) -> None:
         self._is_asked = False
-        known = frozenset(self._runner.known())
+        known = frozenset(self._runner.held.tokens())
         unknown, missing = held - known, known - held
         if never_told := unknown & self._unknown:
             task = self._loop.create_task(self._give_back(never_told))

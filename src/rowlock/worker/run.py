@@ -28,6 +28,7 @@ from rowlock.worker.around import Around
 from rowlock.worker.attempt import Attempt, Say, Speaks
 from rowlock.worker.call import Caller, Memory, Returned
 from rowlock.worker.count import Counts
+from rowlock.worker.held import Held
 from rowlock.worker.mark import Marker
 from rowlock.worker.prefetch import Prefetch
 from rowlock.worker.report import Report
@@ -89,13 +90,11 @@ class Runner:
         self._prefetch = Prefetch(slots)
         self._ahead = Ahead(handlers, self._free_threads)
         self._in_threads = 0  # attempts of sync tasks
-        self._suspect: str | None = None  # the token of the one in hand
-        self.suspect_ended: Callable[[], object] = _nothing
         self._marker = marker
         self._open = endings.open
         self._timer: asyncio.TimerHandle | None = None
         self._running: dict[str, Attempt] = {}
-        self._held: dict[str, Claimed] = {}
+        self.held = Held()
         self._strays = 0
         self._has_room = asyncio.Event()
         self._idle = asyncio.Event()
@@ -107,7 +106,7 @@ class Runner:
     def room(self) -> int:
         """How many jobs to ask for now; 0 while a claim is not worth its round trip."""
         load = len(self._ahead) + len(self._running)
-        room = min(self._slots + self._prefetch.size - load, _MOST_UNSETTLED - len(self._held))
+        room = min(self._slots + self._prefetch.size - load, _MOST_UNSETTLED - len(self.held))
         # With jobs waiting in hand there is time to gather a larger claim.
         return self._ahead.bounded(room) if room * 2 >= self._prefetch.size or not self._ahead else 0
 
@@ -119,7 +118,7 @@ class Runner:
     @property
     def wants_suspect(self) -> bool:
         """Whether there is none in hand."""
-        return self._suspect is None and not self._draining
+        return not self.held.has_suspect and not self._draining
 
     async def wait_for_room(self, timeout: float) -> bool:
         """Wait until something has finished; False when `timeout` seconds passed first."""
@@ -137,42 +136,29 @@ class Runner:
         count = 0
         for row in rows:
             count += 1
-            self._held[row.token] = row
-            if row.crashes < SUSPECT_FROM:
+            if not self.held.add(row):
+                self._finished(row, unbegun(row))
+            elif row.crashes < SUSPECT_FROM:
                 self._ahead.add(row, now)
-            elif self._suspect is None:
+            else:
                 says = "%s %s: %d workers died while they ran it; it is tried again"
                 log.warning(says, row.task, row.id, row.crashes, extra=about(row))
-                self._suspect = row.token
                 self._ahead.add(row, now, first=True)
-            else:
-                self._finished(row, unbegun(row))
         if asked is not None:
             self._prefetch.learn(round_trip=round_trip, full=count == asked)
         self._start()
         if count and self._timer is None:
             self._look_after_a_while()
 
-    def known(self) -> list[str]:
-        """The tokens of every job in hand, finished and unsettled ones included."""
-        return list(self._held)
-
     def unsettled(self) -> list[Claimed]:
         """What has finished and is still in hand."""
-        waiting = self._ahead.tokens()
-        return [row for token, row in self._held.items() if token not in self._running and token not in waiting]
+        return self.held.without(self._running, self._ahead.tokens())
 
     def settled(self, rows: Iterable[Claimed]) -> None:
         """These jobs are out of our hands."""
         for row in rows:
-            self._forget(row)
+            self.held.forget(row)
         self._has_room.set()
-
-    def _forget(self, row: Claimed) -> None:
-        self._held.pop(row.token, None)
-        if row.token == self._suspect:
-            self._suspect = None
-            self.suspect_ended()
 
     def _look_after_a_while(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look)
@@ -191,15 +177,10 @@ class Runner:
             if not attempt.marked and 0 < attempt.begun < horizon and attempt.row.token not in self._open:
                 attempt.marked = True
                 self._marker.add(attempt.row, attempt.begun)
-        if self._held:
+        if self.held:
             self._look_after_a_while()
 
     # What others ask
-
-    @property
-    def busy(self) -> bool:
-        """Whether any job is in hand."""
-        return bool(self._held)
 
     @property
     def stuck(self) -> int:
@@ -242,7 +223,7 @@ class Runner:
     def fence(self) -> None:
         """Our lease is lost, and with it every job: all attempts are told and stopped, and count for nothing."""
         self._draining = True
-        self.lost(list(self._held))
+        self.lost(self.held.tokens())
 
     def _pick_waiting(self, tokens: Collection[str]) -> list[Claimed]:
         """Take out those of these that have not begun."""
@@ -260,14 +241,14 @@ class Runner:
 
     def _discard(self, row: Claimed) -> None:
         log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
-        self._forget(row)
+        self.held.forget(row)
 
     # Stopping
 
     def drain(self) -> None:
         """Start nothing more, and give back what has not started."""
         self._draining = self._caller.draining = True
-        for row in self._pick_waiting(self._held):
+        for row in self._pick_waiting(set(self.held.tokens())):
             self._finished(row, unbegun(row))
 
     async def wait(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
@@ -390,9 +371,6 @@ class Runner:
         )
         if self.stuck >= self._worn_at and not self._draining:
             self._worn()
-
-
-def _nothing() -> None: ...
 
 
 def _uncancelled(row: Claimed) -> Unsettled:

@@ -19,12 +19,13 @@ from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.worker.apart import apart
 from rowlock.worker.around import Around, Async, Plain, checked, enter
-from rowlock.worker.incarnation import Incarnation, Setup
+from rowlock.worker.incarnation import Incarnation
 from rowlock.worker.lanes import Queues
 from rowlock.worker.lines import keep_talking
 from rowlock.worker.schedule import Boot
 from rowlock.worker.served import places_of
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
+from rowlock.worker.setup import Setup
 
 log = logging.getLogger("rowlock.worker")
 
