@@ -10,7 +10,7 @@
     │   └── PayloadTooLarge  they fit, but their JSON is over the limit
     ├── InvalidOption        a value given to using(…), a policy or a worker is out of range (also a ValueError)
     ├── WrongConnection      connection= is of a kind, or in a state, that cannot carry the job
-    ├── Locked               a row is locked by another transaction, for longer than the deadline
+    ├── Locked               a row, or for a migration a table, is locked by another transaction for too long
     ├── KeyTaken             the key is held: by a job of another task, or where that was not to be
     ├── ScheduleError        a schedule cannot be added, changed or removed so: its name is taken, its code declares it
     │   └── ScheduleNotFound there is no schedule of that name
@@ -94,7 +94,10 @@ class WrongConnection(RowlockError):
 
 
 class Locked(RowlockError):
-    """A row that the call waits for is locked by another transaction, which has not ended within the deadline."""
+    """A row that the call waits for is locked by another transaction, which has not ended within the deadline.
+
+    For a migration, a table: others have kept it locked for a minute.
+    """
 
 
 class KeyTaken(RowlockError):

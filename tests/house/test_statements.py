@@ -308,6 +308,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     doctor.tables: [doctor.tables()],
     doctor.transactions: [doctor.transactions(5)],
     doctor.lock_holders: [doctor.lock_holders(5)],
+    schema.blockers: [schema.blockers("rowlock", held_for=timedelta(seconds=1), most=5)],
     fleet.claimed: [fleet.claimed([WORKER]), fleet.claimed([])],
     fleet.underway: [fleet.underway([WORKER], limit=5), fleet.underway([], limit=5)],
     fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],

@@ -282,8 +282,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "worker/renew.py",
-                'Chore("renewing", timing.renew, self._renew)',
-                'Chore("renewing", timing.lease, self._renew)',
+                'Chore("renewing", timing.renew, self._renew, ',
+                'Chore("renewing", timing.lease, self._renew, ',
             ),
         ],
     ),
@@ -1404,5 +1404,23 @@ MUTANTS: tuple[Mutant, ...] = (
                 "where peer.id = :worker::uuid",
             ),
         ],
+    ),
+    Mutant(
+        "Y1",
+        "a migration that waits for one reader stops every claim",
+        "tests/db/test_migrating.py::test_a_migration_that_finds_no_moment_changes_nothing_and_says_who_is_in_its_way",
+        [Change("db/migrate.py", 'f"{int(_LOCK_TIMEOUT * 1000)}ms"', '"0"')],
+    ),
+    Mutant(
+        "Y2",
+        "a worker claims on from a schema that was migrated to what it cannot use",
+        "tests/worker/test_unfit.py::test_a_worker_that_cannot_use_the_schema_any_more_ends_what_it_runs_and_claims_again_when_it_can",
+        [Change("worker/claim.py", "if self._unfit():", "if self._unfit() and not self:")],
+    ),
+    Mutant(
+        "Y3",
+        "a statement that was prepared before a migration fails on that connection for ever",
+        "tests/db/test_migrating.py::test_a_process_that_goes_on_asks_anew_what_was_prepared_for_the_tables_as_they_were",
+        [Change("db/trouble.py", '"RevalidateCachedQuery"', '"RevalidateQuery"')],
     ),
 )

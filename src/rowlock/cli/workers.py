@@ -76,6 +76,8 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
             times = f"{words.count(worker.restarts, 'time')} in a row"
             fault = words.line(redact_text(worker.fault or "it is not known"))
             click.echo(f"{worker.host}:{worker.pid} began anew {times} because of a fault of its own: {fault}")
+        elif worker.fault:
+            click.echo(f"{worker.host}:{worker.pid} claims no more jobs: {words.line(redact_text(worker.fault))}")
 
 
 def _row(worker: WorkerStats, now: datetime, *, stuck: bool) -> tuple[object, ...]:

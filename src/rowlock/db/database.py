@@ -21,11 +21,11 @@ from rowlock.db.pool import AsyncPool, Pool
 from rowlock.db.roles import script as role_script
 from rowlock.db.session import Server, aconverse, arun, connect, converse, run
 from rowlock.db.setting import Found
-from rowlock.db.trouble import Trouble, broken, trouble
+from rowlock.db.trouble import Trouble, broken, first_line, trouble
 from rowlock.db.within import Framework, Within
 from rowlock.errors import Locked, RowlockError, SchemaMissing
 from rowlock.store.query import Conversation
-from rowlock.store.schema import Migration
+from rowlock.store.schema import Migration, newest
 
 T = TypeVar("T")
 
@@ -247,6 +247,11 @@ class Database:
             return Locked(
                 f"another transaction has locked a row that this call waits for, for longer than the app's deadline of "
                 f"{self._seconds():g} s; end that transaction, or, if it is your own, pass its connection="
+            )
+        if isinstance(error, psycopg.errors.UndefinedColumn | psycopg.errors.UndefinedFunction):
+            return SchemaMissing(
+                f"schema {self.schema!r} in {self.address} does not fit this Rowlock, for its version {newest()} "
+                f"({first_line(error)}); run: rowlock migrate, or upgrade Rowlock here if a newer one has done so"
             )
         return error
 

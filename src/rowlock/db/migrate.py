@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 
 import psycopg
@@ -15,15 +17,22 @@ from rowlock.db.partitions import make_partitions
 from rowlock.db.roles import grant_rights, make_roles
 from rowlock.db.session import AsyncConnection, Server, Session, arun, run
 from rowlock.db.trouble import first_line, passes
-from rowlock.errors import SchemaMissing
+from rowlock.errors import Locked, SchemaMissing
 from rowlock.store import schema as schema_store
 from rowlock.store.query import qualified
-from rowlock.store.schema import Migration
+from rowlock.store.schema import Blocker, Migration
 
 log = logging.getLogger("rowlock.worker")
 
 PATIENCE = 60.0
 SAY_EVERY = 10.0  # a line while a worker waits
+
+# A migration that waits for a reader of a table makes every claim and every settle wait behind it. So it gives up
+# soon, lets them pass and tries again, for so long in all.
+_LOCK_TIMEOUT = 0.5
+_LOCKS_WITHIN = timedelta(seconds=60)
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_MOST_NAMED = 5
 
 _LEDGER = """
 create schema if not exists "{schema}";
@@ -38,23 +47,69 @@ _RECORD = """insert into "{schema}".migrations (version, name, compatible) value
 """
 
 
-def migrate(connection: Session, schema: str, *, roles: bool = False) -> list[Migration]:
-    """Apply what is missing, in one transaction, and make the first partitions; answers what was applied.
+def migrate(
+    connection: Session, schema: str, *, roles: bool = False, within: timedelta = _LOCKS_WITHIN
+) -> list[Migration]:
+    """Apply what is missing, in one transaction, and make the first partitions; returns what was applied.
 
-    The lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once. With `roles`,
-    these are made, and given their rights in the same transaction.
+    With `roles`, these are made, and given their rights in the same transaction. Locked when others keep a table of
+    ours locked for as long as `within`.
     """
     if roles:
         make_roles(connection, schema)
+    missing = _apply_at_last(connection, schema, roles=roles, within=within)
+    make_partitions(connection, schema)
+    return missing
+
+
+def _apply_at_last(connection: Session, schema: str, *, roles: bool, within: timedelta) -> list[Migration]:
+    began, pause, next_line = time.monotonic(), _FIRST_PAUSE, 0.0
+    while True:
+        try:
+            return _apply(connection, schema, roles=roles)
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            held_by = _in_words(_blockers(connection, schema))
+            waited = time.monotonic() - began
+            if waited >= within.total_seconds():
+                raise Locked(
+                    f"schema {schema!r} is not migrated, and nothing in it has changed: for {waited:.0f} s others have "
+                    f"kept a table of it locked; {held_by}; wait for their end, or end them with "
+                    "select pg_terminate_backend(PID), then run: rowlock migrate"
+                ) from error
+            if time.monotonic() >= next_line:
+                next_line = time.monotonic() + SAY_EVERY
+                log.warning("the migration lets others pass and tries again; %s", held_by)
+        time.sleep(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _apply(connection: Session, schema: str, *, roles: bool) -> list[Migration]:
+    """The lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once."""
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.migrate"])
+        connection.execute("select set_config('lock_timeout', %s, true)", [f"{int(_LOCK_TIMEOUT * 1000)}ms"])
         missing = pending(connection, schema)
         if missing:
             connection.execute(script(missing, schema).encode(), prepare=False)
         if roles:
             grant_rights(connection, schema)
-    make_partitions(connection, schema)
     return missing
+
+
+def _blockers(connection: Session, schema: str) -> list[Blocker]:
+    query = schema_store.blockers(schema, held_for=timedelta(seconds=_LOCK_TIMEOUT), most=_MOST_NAMED)
+    return run(connection.cursor(), query, schema)
+
+
+def _in_words(blockers: Sequence[Blocker]) -> str:
+    if not blockers:
+        return "who has locked it has just ended"
+    return "locks are held by " + ", ".join(
+        f"PID {one.pid} ({one.name!r}, user {one.user}"
+        + (f", {one.state}, for {one.seconds:.0f} s" if one.seconds is not None else "")
+        + f", on {', '.join(one.tables)})"
+        for one in blockers
+    )
 
 
 def pending(connection: Session, schema: str) -> list[Migration]:
@@ -114,12 +169,6 @@ async def check_schema(connection: AsyncConnection, schema: str) -> None:
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         versions = []
     version, compatible = versions[0] if versions else (0, 0)
-    ours = schema_store.newest()
-    if version < ours:
-        missing = ", ".join(f"{m.version:04d}_{m.name}" for m in schema_store.migrations() if m.version > version)
-        raise SchemaMissing(f"schema {schema!r} lacks migrations {missing}; run: rowlock migrate")
-    if compatible > ours:
-        raise SchemaMissing(
-            f"schema {schema!r} is at version {version} and needs code for version {compatible} or later, "
-            f"this Rowlock is for {ours}; upgrade it"
-        )
+    unfit = schema_store.unfit(schema, version=version, compatible=compatible)
+    if unfit is not None:
+        raise SchemaMissing(unfit)

@@ -12,7 +12,7 @@ from rowlock.db.session import Late
 class Trouble(Enum):
     """What to do about an error."""
 
-    GONE = auto()  # the connection is of no more use, or leads to a server that cannot write: open a new one
+    GONE = auto()  # the connection is of no more use, as it is or where it leads: open a new one
     AGAIN = auto()  # somebody was in the way: say it again, after a moment
     FULL = auto()  # the server lacks room, memory or connections: say it again, after a while
     REFUSED = auto()  # it will never accept this
@@ -28,6 +28,7 @@ _TROUBLES = {
     "57014": Trouble.AGAIN,  # cancelled by somebody, or by a timeout
     "57P": Trouble.GONE,  # terminated, shutting down, starting up
     "08": Trouble.GONE,
+    "26000": Trouble.GONE,  # somebody has discarded what was prepared on it
     "53": Trouble.FULL,
     "22": Trouble.REFUSED,
     "23": Trouble.REFUSED,
@@ -41,7 +42,17 @@ def trouble(error: psycopg.Error) -> Trouble:
         if isinstance(error, psycopg.DataError):
             return Trouble.REFUSED
         return Trouble.GONE if isinstance(error, psycopg.OperationalError) else Trouble.ODD
+    if _is_outdated(error):
+        return Trouble.GONE
     return next((trouble for start, trouble in _TROUBLES.items() if state.startswith(start)), Trouble.ODD)
+
+
+def _is_outdated(error: psycopg.Error) -> bool:
+    """Whether the statement was prepared before a migration changed the type of what it returns.
+
+    It has not run, and never will on this connection. The message depends on the server's language; this does not.
+    """
+    return error.sqlstate == "0A000" and error.diag.source_function == "RevalidateCachedQuery"
 
 
 # A schema, a table or a right is missing: the same for every statement, whatever it carries.

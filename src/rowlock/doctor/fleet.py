@@ -111,6 +111,15 @@ def _stuck(live: list[WorkerStats]) -> Finding:
 
 def _faults(live: list[WorkerStats]) -> Finding:
     line = Line(_GROUP, "worker faults")
+    unfit = [worker for worker in live if worker.fault and not worker.restarts]
+    if unfit:
+        return line.ill(
+            "red",
+            several([f"{worker.host}:{worker.pid}" for worker in unfit]),
+            f"claim no more jobs, because the schema has been migrated: {redact_text(unfit[0].fault or '')}",
+            do="start workers of the new version, and stop these",
+            value=float(len(unfit)),
+        )
     faulty = sorted((worker for worker in live if worker.restarts), key=lambda worker: -worker.restarts)
     if not faulty:
         return line.green("none", "no worker began anew because of a fault of its own", value=0.0)

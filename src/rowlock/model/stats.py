@@ -98,7 +98,7 @@ class WorkerStats:
     version: str
     stuck: int = 0  # attempts that timed out and go on all the same
     restarts: int = 0  # in a row, because of a fault of its own: the last of those is `fault`
-    fault: str | None = None
+    fault: str | None = None  # without restarts: why it claims no more jobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,17 @@ class Partition(NamedTuple):
     detaching: bool | None
 
 
+class Blocker(NamedTuple):
+    """A session that has had locks on tables of ours for a while. Of another user's some things cannot be seen."""
+
+    pid: int | None  # None: a prepared transaction
+    name: str  # as its application calls itself
+    user: str | None
+    state: str | None
+    tables: list[str]
+    seconds: float | None  # how old its transaction is
+
+
 @dataclass(frozen=True, slots=True)
 class Partitioned:
     """A table that is kept by the day on which its rows expire, in parts of `step` days.
@@ -83,6 +94,20 @@ def migrations() -> tuple[Migration, ...]:
 def newest() -> int:
     """The schema version that this code is written for."""
     return migrations()[-1].version
+
+
+def unfit(schema: str, *, version: int, compatible: int) -> str | None:
+    """Why this code cannot work on a schema of this version, which needs code for `compatible`; None where it can."""
+    ours = newest()
+    if version < ours:
+        missing = ", ".join(f"{one.version:04d}_{one.name}" for one in migrations() if one.version > version)
+        return f"schema {schema!r} lacks migrations {missing}; run: rowlock migrate"
+    if compatible > ours:
+        return (
+            f"schema {schema!r} is at version {version} and needs code for version {compatible} or later, "
+            f"this Rowlock is for {ours}; upgrade it"
+        )
+    return None
 
 
 def version() -> Query[tuple[int, int]]:
@@ -133,6 +158,12 @@ def drop(table: str, *, first_day: date) -> Query[None]:
 def clear_spare() -> Query[int]:
     """Remove the expired events of the spare part; returns how many there were."""
     return Query("event_clear", {}, first)
+
+
+def blockers(schema: str, *, held_for: timedelta, most: int) -> Query[Blocker]:
+    """Who has had locks on tables of the schema for so long."""
+    seconds = str(held_for.total_seconds())
+    return Query("lock_blockers", {"schema": schema, "seconds": seconds, "most": str(most)}, Blocker._make)
 
 
 def owned() -> Query[bool]:

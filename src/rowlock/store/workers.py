@@ -10,6 +10,14 @@ from rowlock.store.intervals import interval
 from rowlock.store.query import Query, array, first
 
 
+class Renewed(NamedTuple):
+    """A renewed lease, and the schema as it is now."""
+
+    now: float  # the database's time, in seconds since 1970
+    version: int | None
+    compatible: int | None  # the oldest code that can use it
+
+
 class Look(NamedTuple):
     """What a look for dead workers found."""
 
@@ -69,9 +77,9 @@ def known_tasks() -> Query[str]:
     return Query("worker_know", {}, first)
 
 
-def renew(*, worker: str) -> Query[float]:
-    """Renew a lease; answers the database's time in seconds since 1970. No answer means that it is lost."""
-    return Query("worker_renew", {"worker": worker}, first)
+def renew(*, worker: str) -> Query[Renewed]:
+    """Renew a lease. No row means that it is lost."""
+    return Query("worker_renew", {"worker": worker}, Renewed._make)
 
 
 def held(*, worker: str) -> Query[str]:
@@ -100,9 +108,24 @@ def bury() -> Query[bool]:
     return Query("worker_bury", {}, first)
 
 
-def tell(*, worker: str, stuck: int, stopping: bool) -> Query[None]:
-    """Say how a worker is: how many attempts go on after their time-out, and whether it claims no more."""
-    return Query("worker_tell", {"worker": worker, "stuck": str(stuck), "stopping": str(stopping)}, _nothing)
+def tell(
+    *, worker: str, stuck: int = 0, stopping: bool = False, restarts: int = 0, fault: str | None = None
+) -> Query[None]:
+    """Say how a worker is: how many attempts go on after their time-out, whether it claims no more, and what is wrong.
+
+    `fault` is why it began anew `restarts` times in a row; without any, why it claims no more.
+    """
+    return Query(
+        "worker_tell",
+        {
+            "worker": worker,
+            "stuck": str(stuck),
+            "stopping": str(stopping),
+            "restarts": str(restarts),
+            "fault": fault,
+        },
+        _nothing,
+    )
 
 
 def park(*, worker: str, queues: Iterable[str], before: int = 0) -> Query[int]:

@@ -10,7 +10,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from math import inf
@@ -71,14 +71,24 @@ class Claimer:
     """The loop that claims."""
 
     def __init__(
-        self, *, link: Link, queues: Queues, tasks: Sequence[str], worker: str, runner: Runner, counts: Counts
+        self,
+        *,
+        link: Link,
+        queues: Queues,
+        tasks: Sequence[str],
+        worker: str,
+        runner: Runner,
+        counts: Counts,
+        unfit: Callable[[], object],
     ) -> None:
+        """`unfit` says why this code can use the schema no more: then nothing is claimed, until it can."""
         self._link = link
         self._queues = queues
         self._tasks = tasks
         self._worker = worker
         self._runner = runner
         self._counts = counts
+        self._unfit = unfit
         self.floors = Floors()
         self._wake = asyncio.Event()
         self._stopping = False
@@ -145,10 +155,15 @@ class Claimer:
 
     async def _room(self) -> int:
         """Wait until there is room for a claim worth its round trip; none when we are to stop."""
-        while not self._stopping and (room := self._runner.room()) <= 0:
-            if not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
+        while not self._stopping:
+            if self._unfit():
+                await self._link.rest(self._wake, _POLL)  # notifications have to be read all the same
+                self._wake.clear()
+            elif (room := self._runner.room()) > 0:
+                return room
+            elif not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
                 await self.unpark()
-        return 0 if self._stopping else room
+        return 0
 
     async def _claim_suspect(self) -> int:
         """One at a time, and before other jobs: a busy worker never runs out of those."""

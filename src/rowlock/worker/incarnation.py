@@ -24,6 +24,7 @@ from rowlock.worker.apart import apart
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer
+from rowlock.worker.condition import Condition
 from rowlock.worker.count import Counts
 from rowlock.worker.lease import Lease
 from rowlock.worker.mark import Marker
@@ -92,6 +93,7 @@ class Incarnation:
             worker=self.id,
             runner=self._runner,
             counts=self._counts,
+            unfit=lambda: self._renewer.unfit,
         )
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._registration = Registration(
@@ -107,7 +109,7 @@ class Incarnation:
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._told = (0, False)
+        self._condition = Condition(self.id, faults)
 
     @property
     def unsettled(self) -> list[str]:
@@ -169,7 +171,7 @@ class Incarnation:
             lost=partial(loop.call_soon_threadsafe, self._let_go, "lost its lease"),
             pulse=Pulse(loop, self._runner.blame),
             chores=[
-                Chore("telling how we are", timedelta(seconds=1), self._tell),
+                Chore("telling how we are", timedelta(seconds=1), self._tell, even_unfit=True),
                 Chore("reconciling", timing.renew, self._reconciler.look),
                 Chore("firing schedules", LOOK_EVERY, firer.look),
                 *upkeep.chores(
@@ -187,10 +189,8 @@ class Incarnation:
         )
 
     def _tell(self, connection: Steady) -> None:
-        """For those who look at the workers; nothing is said while nothing changes."""
-        if (state := (self._runner.stuck, self._is_stopping)) != self._told:
-            connection.run(workers.tell(worker=self.id, stuck=state[0], stopping=state[1]))
-            self._told = state
+        stuck, stopping, unfit = self._runner.stuck, self._is_stopping, self._renewer.unfit
+        self._condition.tell(connection, stuck=stuck, stopping=stopping, unfit=unfit)
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""

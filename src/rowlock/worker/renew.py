@@ -18,7 +18,8 @@ from datetime import timedelta
 from math import inf
 
 from rowlock.db.steady import Steady, Unreachable
-from rowlock.store import workers
+from rowlock.store import schema, workers
+from rowlock.store.workers import Renewed
 from rowlock.worker.lease import Lease
 from rowlock.worker.pulse import ASK_EVERY, Pulse
 from rowlock.worker.settings import Timing
@@ -38,6 +39,7 @@ class Chore:
     name: str
     every: timedelta
     do: Callable[[Steady], timedelta | None]
+    even_unfit: bool = False  # also while this code cannot use the schema
     due: float = field(default=0.0)
     is_failing: bool = field(default=False)
 
@@ -63,7 +65,8 @@ class Renewer:
         self._lease = lease
         self._lost = lost
         self._pulse = pulse
-        self._renewal = Chore("renewing", timing.renew, self._renew)
+        self._renewal = Chore("renewing", timing.renew, self._renew, even_unfit=True)
+        self.unfit: str | None = None  # why this code can use the schema no more
         self._chores = list(chores)
         self._not_before = 0.0  # when to try again to open a connection
         self._entered_on: object = None
@@ -127,7 +130,7 @@ class Renewer:
         self._connection.until = min(limit, time.monotonic() + max(self._lease.left, 0.0)) if is_renewal else limit
         try:
             self.enter()
-            wish = chore.do(self._connection)
+            wish = chore.do(self._connection) if chore.even_unfit or self.unfit is None else None
         except Exception as error:
             self._failed(chore, error)
         else:
@@ -178,7 +181,17 @@ class Renewer:
     def _renew(self, connection: Steady) -> None:
         sent = self._lease.now()
         if answer := connection.run(workers.renew(worker=self._worker)):
-            self._lease.renewed(sent, answer[0])
+            self._lease.renewed(sent, answer[0].now)
+            self._compare(connection.schema, answer[0])
         else:
             self._is_over = True
             self._lost()
+
+    def _compare(self, name: str, renewed: Renewed) -> None:
+        """The schema may have been migrated: where this code cannot use it, nothing new is begun, until it can."""
+        unfit = schema.unfit(name, version=renewed.version or 0, compatible=renewed.compatible or 0)
+        if unfit is not None and self.unfit is None:
+            log.critical("%s: until then this worker finishes what it runs, and claims nothing more", unfit)
+        elif unfit is None and self.unfit is not None:
+            log.warning("this worker can use schema %r again, and claims again", name)
+        self.unfit = unfit
