@@ -16,6 +16,7 @@ from rowlock import Rowlock, Task
 from rowlock.db.group import GroupCommit
 from rowlock.model.ids import new_id
 from rowlock.model.row import NewJob
+from rowlock.store.query import LARGEST_STATEMENT
 from tests.waiting import auntil
 
 Db = psycopg.Connection[TupleRow]
@@ -127,8 +128,10 @@ def test_a_held_key_holds_up_nobody_else(app: Rowlock, task: T, url: str, db: Db
     [
         (GOOD._replace(priority=9), psycopg.errors.CheckViolation),
         (GOOD._replace(args="{"), psycopg.errors.InvalidTextRepresentation),
+        (GOOD._replace(args='"\x00"'), psycopg.DataError),
+        (GOOD._replace(args='"\ud800"'), UnicodeEncodeError),
     ],
-    ids=["a check", "a cast"],
+    ids=["a check", "a cast", "a character of C's", "half a character"],
 )
 def test_one_bad_row_fails_its_own_caller_alone(
     app: Rowlock, db: Db, bad: NewJob, error: type[Exception], count: int
@@ -147,6 +150,25 @@ def test_one_bad_row_fails_its_own_caller_alone(
 
     assert [type(answer) for answer in said if answer is not None] == [error]
     assert jobs(db) == [UUID(job.id) for job in good]
+
+
+def test_large_arguments_of_many_callers_are_sent_in_bounded_statements(app: Rowlock, db: Db) -> None:
+    group = GroupCommit(app.database)
+    large = GOOD._replace(args='"' + "x" * 900_000 + '"')
+    good = [large._replace(id=new_id()) for _ in range(24)]
+    bad = large._replace(id=new_id(), priority=9)
+    said: list[BaseException | None] = []
+
+    async def callers() -> None:
+        everyone = [*good[:12], bad, *good[12:]]
+        said.extend(await asyncio.gather(*(group.enqueue(job) for job in everyone), return_exceptions=True))
+
+    run(app, callers())
+
+    assert [type(answer) for answer in said if answer is not None] == [psycopg.errors.CheckViolation]
+    assert jobs(db) == [UUID(job.id) for job in good]
+    sizes = db.execute("select sum(octet_length(args::text)) from rowlock.jobs group by xmin::text").fetchall()
+    assert max(size for (size,) in sizes) <= LARGEST_STATEMENT
 
 
 def test_a_bad_row_ends_nothing_for_later_callers(app: Rowlock, task: T, db: Db) -> None:

@@ -1,7 +1,7 @@
 """Group commit for async enqueues: callers that come while one commit is under way share the next.
 
-No timer: a lone caller's job is sent at once. Each caller returns after its own commit, and one caller's bad row never
-fails another's.
+No timer: a lone caller's job is sent at once. Each caller returns after its own commit, one caller's bad row never fails
+another's, and no statement is so large that callers of small jobs miss their deadline for others' large ones.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rowlock.db.trouble import broken
 from rowlock.model.row import NewJob
 from rowlock.store.enqueue import enqueue_all, takes_several_statements
 from rowlock.store.jobs import CHUNK
+from rowlock.store.query import LARGEST_STATEMENT
 
 _Waiting = tuple[NewJob, "asyncio.Future[None]"]
 
@@ -61,17 +62,29 @@ class _Group:
     async def _send_all(self) -> None:
         try:
             while self._waiting:
-                await self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), CHUNK))])
+                await self._send(self._next_batch())
         finally:
             self._busy = False
+
+    def _next_batch(self) -> list[_Waiting]:
+        """What fits into one statement, by rows and by characters; a job alone always does."""
+        batch = [self._waiting.popleft()]
+        size = len(batch[0][0].args)
+        while self._waiting and len(batch) < CHUNK:
+            size += len(self._waiting[0][0].args)
+            if size > LARGEST_STATEMENT:
+                break
+            batch.append(self._waiting.popleft())
+        return batch
 
     async def _send(self, batch: Sequence[_Waiting]) -> None:
         try:
             await self._insert([job for job, _ in batch])
-        except psycopg.Error as error:
-            if len(batch) > 1 and not broken(error):
-                for one in batch:  # somebody's row is bad; find out whose
-                    await self._send([one])
+        except (psycopg.Error, UnicodeError) as error:
+            if len(batch) > 1 and not (isinstance(error, psycopg.Error) and broken(error)):
+                half = len(batch) // 2  # somebody's row is bad; find out whose
+                await self._send(batch[:half])
+                await self._send(batch[half:])
                 return
             _answer(batch, error)
         except BaseException as error:
