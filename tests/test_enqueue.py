@@ -297,6 +297,15 @@ def test_a_hundred_thousand_jobs_are_all_there_or_none(app: Rowlock, task: T, db
     assert rows(db) == []
 
 
+def test_a_few_jobs_with_large_arguments_are_all_there_or_none(app: Rowlock, task: T, db: Db) -> None:
+    db.execute("alter table rowlock.jobs add check (args ->> 'text' <> 'the last')")
+
+    with pytest.raises(psycopg.errors.CheckViolation):
+        app.enqueue_many([*[task.bind("x" * 1_000_000)] * 10, task.bind("the last")])
+
+    assert rows(db) == []
+
+
 def test_arguments_are_the_same_by_statement_and_by_copy(app: Rowlock, task: T, db: Db) -> None:
     few = [task.bind(text) for text in NASTY]
     filler = [task.using(queue="filler").bind("x")] * LOAD_FROM

@@ -1,7 +1,7 @@
 """Group commit for async enqueues: callers that come while one commit is under way share the next.
 
-No timer: a lone caller's job is sent at once. Each caller returns after its own commit, one caller's bad row never fails
-another's, and no statement is so large that callers of small jobs miss their deadline for others' large ones.
+No timer: a lone caller's job is sent at once. Each caller returns after its own commit. A caller's bad row never fails
+another's, and large jobs never make a statement so large that callers of small ones miss their deadline.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from rowlock.model.row import NewJob
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.intervals import instant, later
 from rowlock.store.jobs import chunks, enqueue, put, span_of
-from rowlock.store.query import Conversation, Copy, Query, array, first, numbers, plain_array
+from rowlock.store.query import LARGEST_STATEMENT, Conversation, Copy, Query, array, first, numbers, plain_array
 
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
@@ -41,7 +41,11 @@ class Put(NamedTuple):
 
 def takes_several_statements(jobs: Sequence[NewJob]) -> bool:
     """Whether `enqueue_all` needs a transaction to insert all of these or none."""
-    return len(jobs) >= LOAD_FROM or (len(jobs) > 1 and any(job.key is not None for job in jobs))
+    return len(jobs) > 1 and (
+        len(jobs) >= LOAD_FROM
+        or any(job.key is not None for job in jobs)
+        or sum(len(job.args) for job in jobs) > LARGEST_STATEMENT
+    )
 
 
 def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation[dict[str, Existing]]:
