@@ -183,6 +183,38 @@ def test_what_is_no_connection_is_refused_by_its_name(task: T, thing: object) ->
         asyncio.run(task.using(connection=thing).aenqueue("a"))
 
 
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_connection_in_pipeline_mode_is_refused_before_anything_is_sent(
+    app: Rowlock, task: T, url: str, db: Db, *, autocommit: bool
+) -> None:
+    with psycopg.connect(url, autocommit=autocommit) as mine, mine.pipeline():
+        for verb in (
+            task.using(connection=mine, key="k").enqueue,
+            lambda text: app.enqueue_many([task.bind(text)] * 2, connection=mine),
+            lambda text: app.signal("k", text, connection=mine),
+        ):
+            with pytest.raises(WrongConnection, match="pipeline mode, where replies come later; leave its"):
+                verb("a")
+        assert mine.execute("select 1").fetchone() == (1,)
+
+    assert jobs(db) == []
+
+
+def test_an_async_connection_in_pipeline_mode_is_refused_too(app: Rowlock, task: T, url: str, db: Db) -> None:
+    async def enqueue() -> UUID:
+        async with await psycopg.AsyncConnection.connect(url) as mine:
+            async with mine.pipeline():
+                with pytest.raises(WrongConnection, match="pipeline mode"):
+                    await task.using(connection=mine, key="k").aenqueue("a")
+                with pytest.raises(WrongConnection, match="pipeline mode"):
+                    await app.asignal("k", "go", connection=mine)
+            return (await task.using(connection=mine, key="k").aenqueue("b")).id
+
+    job = asyncio.run(enqueue())
+
+    assert jobs(db) == [job]
+
+
 def test_a_database_that_gets_our_schema_later_is_used_then(app: Rowlock, database_url: str) -> None:
     task = declared(app, "t")
     with psycopg.connect(database_url, autocommit=True) as mine:

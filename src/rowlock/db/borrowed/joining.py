@@ -103,6 +103,14 @@ def is_closed() -> WrongConnection:
     return WrongConnection("connection= is closed; pass an open one")
 
 
+def in_pipeline() -> WrongConnection:
+    """The replies to our statements would come only later, and those to others of the caller's first."""
+    return WrongConnection(
+        "connection= is in pipeline mode, where replies come later; leave its `with connection.pipeline():` block "
+        "first, or pass another connection"
+    )
+
+
 def has_failed() -> WrongConnection:
     """Nothing can be said on it now."""
     return WrongConnection("connection= is in a failed transaction; roll it back first")

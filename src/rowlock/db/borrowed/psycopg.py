@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
-from psycopg.pq import Format, TransactionStatus
+from psycopg.pq import Format, PipelineStatus, TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 from psycopg.types.string import TextBinaryLoader
 
@@ -20,6 +20,7 @@ from rowlock.db import session
 from rowlock.db.borrowed.joining import (
     LastWords,
     has_failed,
+    in_pipeline,
     is_async,
     is_closed,
     is_inside,
@@ -142,6 +143,8 @@ def _check_outermost(connection: _Either) -> None:
 def _check_usable(connection: _Either) -> None:
     if connection.closed:
         raise is_closed()
+    if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+        raise in_pipeline()
     if connection.pgconn.transaction_status == TransactionStatus.INERROR:
         raise has_failed()
 
