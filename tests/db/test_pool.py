@@ -193,12 +193,12 @@ def note(text: str) -> None: ...
 
 note.enqueue("before")
 {before}
-backend = app.database._pool._idle[0].info.backend_pid
+backend = app.database._pool._own.idle[0].info.backend_pid
 child = os.fork()
 if child:
     assert os.waitpid(child, 0)[1] == 0
     note.enqueue("parent")
-    assert app.database._pool._idle[0].info.backend_pid == backend
+    assert app.database._pool._own.idle[0].info.backend_pid == backend
     app.close()
 else:
     {child}

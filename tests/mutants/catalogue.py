@@ -783,7 +783,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_outcomes.py::test_a_worker_ends_in_time_while_handlers_sit_in_the_executor_of_the_loop",
         [
             Change(
-                "worker/apart.py",
+                "db/apart.py",
                 '    threading.Thread(target=work, name="rowlock-apart", daemon=True).start()\n',
                 "    loop.run_in_executor(None, work)\n",
             )
@@ -1422,5 +1422,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "a statement that was prepared before a migration fails on that connection for ever",
         "tests/db/test_migrating.py::test_a_process_that_goes_on_asks_anew_what_was_prepared_for_the_tables_as_they_were",
         [Change("db/trouble.py", '"RevalidateCachedQuery"', '"RevalidateQuery"')],
+    ),
+    Mutant(
+        "P1",
+        "async enqueues share a statement however large it becomes",
+        "tests/db/test_group.py::test_large_arguments_of_many_callers_are_sent_in_bounded_statements",
+        [Change("db/group.py", "if size > LARGEST_STATEMENT:", "if size < 0:")],
+    ),
+    Mutant(
+        "P2",
+        "a text that cannot be encoded fails everyone in its group",
+        "tests/db/test_group.py::test_one_bad_row_fails_its_own_caller_alone",
+        [Change("db/group.py", "except (psycopg.Error, UnicodeError) as error:", "except psycopg.Error as error:")],
+    ),
+    Mutant(
+        "P3",
+        "host names are looked up in the executor that handlers can fill, so that a worker cannot reconnect",
+        "tests/worker/test_liveness.py::test_a_worker_reconnects_by_name_while_handlers_fill_the_executor_of_its_loop",
+        [Change("db/session.py", "await resolved(server.conninfo)", "server.conninfo")],
+    ),
+    Mutant(
+        "P4",
+        "of a few jobs with large arguments some are enqueued and others are not",
+        "tests/test_enqueue.py::test_a_few_jobs_with_large_arguments_are_all_there_or_none",
+        [
+            Change(
+                "store/enqueue.py",
+                "        or sum(len(job.args) for job in jobs) > LARGEST_STATEMENT\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "P5",
+        "on a connection in pipeline mode a job is inserted, and its caller gets an error",
+        "tests/db/test_borrowed.py::test_a_connection_in_pipeline_mode_is_refused_before_anything_is_sent",
+        [Change("db/borrowed/psycopg.py", "        raise in_pipeline()", "        pass")],
     ),
 )

@@ -6,16 +6,19 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rowlock import LeaseLost, Rowlock, current_job
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.worker import lease as lease_module
+from tests.faults.proxy import Proxy
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_until, working
@@ -213,6 +216,35 @@ def test_a_worker_that_loses_its_renewing_connection_shows_again_that_it_lives(a
         until(lambda: one(db, held, second))
 
     assert one(db, "select count(*) from rowlock.present") == 0
+
+
+def test_a_worker_reconnects_by_name_while_handlers_fill_the_executor_of_its_loop(url: str, db: Db) -> None:
+    over, begun = threading.Event(), list[int]()
+    with Proxy(url) as proxy, Rowlock(make_conninfo(proxy.url, host="localhost")) as app:
+
+        @app.task(name="sits")
+        async def sits() -> None:
+            if not begun:
+                asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            begun.append(1)
+            await asyncio.to_thread(over.wait, 120)
+
+        @app.task(name="quick")
+        async def quick() -> None:
+            async with current_job().transaction():
+                await app.aenqueue("sits")
+
+        app.enqueue_many(sits.bind() for _ in range(3))
+        with working(app):
+            until(lambda: len(begun) == 3)
+            proxy.reset()
+            quick.enqueue()
+            try:
+                first = until(lambda: ended(db))
+            finally:
+                over.set()
+
+    assert [row[:2] for row in first] == [("quick", "succeeded")]
 
 
 # What cannot be rescued

@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from math import ceil, inf, isinf
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -21,12 +21,12 @@ from psycopg.rows import tuple_row
 
 from rowlock.db import borrowed
 from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.pool import taken
+from rowlock.db.resolve import resolved
 from rowlock.db.session import AsyncSession, Server, Session, server_at
 from rowlock.db.within import Within
 from rowlock.errors import RowlockError
 from rowlock.store.query import Conversation
-
-S = TypeVar("S", bound=Session | AsyncSession)
 
 # Of each kind, sync and async. A block is short, and each holds a snapshot and locks.
 MOST = 8
@@ -108,9 +108,9 @@ class HandlerConnections:
         self._closed = True
         for connection in list(self._out):
             _cut(connection)
-        while idle := _taken(self._idle):
+        while idle := taken(self._idle):
             idle.close()
-        while idling := _taken(self._aidle):
+        while idling := taken(self._aidle):
             await idling.close()
 
     def _hurried(self, connection: Session | AsyncSession, last: LastWords) -> LastWords:
@@ -149,7 +149,9 @@ class HandlerConnections:
         except TimeoutError as error:
             raise self._none_free() from error
         try:
-            connection = await self._acleaned() or await AsyncSession.connect(self._server.conninfo, **self._options())
+            connection = await self._acleaned()
+            if connection is None:
+                connection = await AsyncSession.connect(await resolved(self._server.conninfo), **self._options())
             self._lend(connection)
             try:
                 yield connection
@@ -167,7 +169,7 @@ class HandlerConnections:
 
     def _cleaned(self) -> Session | None:
         """One that was used before, as good as new; those that broke meanwhile are thrown away."""
-        while connection := _taken(self._idle):
+        while connection := taken(self._idle):
             try:
                 connection.deadline = self._deadline
                 connection.execute(_CLEAN)
@@ -178,7 +180,7 @@ class HandlerConnections:
         return None
 
     async def _acleaned(self) -> AsyncSession | None:
-        while connection := _taken(self._aidle):
+        while connection := taken(self._aidle):
             try:
                 connection.deadline = self._deadline
                 await connection.execute(_CLEAN)
@@ -206,13 +208,6 @@ class HandlerConnections:
             f"{self._most} at a time; keep the blocks short, give the worker fewer slots, or pass connection= from a "
             "pool of your own"
         )
-
-
-def _taken(idle: list[S]) -> S | None:
-    try:
-        return idle.pop()
-    except IndexError:  # another thread may have been faster
-        return None
 
 
 def _refuse_in_loop() -> None:

@@ -12,11 +12,15 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from math import inf, isinf
+from typing import TypeVar
 from weakref import WeakKeyDictionary, finalize
 
 import psycopg
 
+from rowlock.db.apart import apart
 from rowlock.db.session import AsyncSession, Server, Session, aconnect, connect
+
+S = TypeVar("S", bound=Session | AsyncSession)
 
 # Enqueuing is short: more connections than this only queue up inside PostgreSQL.
 _MOST = 8
@@ -29,51 +33,66 @@ class Pool:
         self._server = server
         self._name = name
         self._deadline = deadline
-        self._reset()
+        self._own = self._new()
 
-    def _reset(self) -> None:
-        self._pid = os.getpid()
-        self._idle: list[Session] = []
-        self._free = threading.BoundedSemaphore(_MOST)
-        finalize(self, _close_own, self._idle, self._pid)  # with the app, or at exit: nobody has to close us
+    def _new(self) -> _ProcessPool:
+        own = _ProcessPool()
+        finalize(self, own.close)  # with the app, or at exit: nobody has to close us
+        return own
 
     @contextmanager
     def connection(self) -> Iterator[Session]:
         """An open connection, in no transaction; one that broke, or was left in a transaction, is not used again."""
-        self._forget_parents()
-        if not self._free.acquire(timeout=min(self._deadline(), threading.TIMEOUT_MAX)):
+        pool = self._here()
+        if not pool.free.acquire(timeout=min(self._deadline(), threading.TIMEOUT_MAX)):
             raise _all_in_use(self._deadline())
         try:
-            connection = self._idle.pop() if self._idle else self._connect()
+            connection = taken(pool.idle) or self._connect()
             try:
                 yield connection
             finally:
                 if connection.closed or connection.pgconn.transaction_status:
                     connection.close()
                 else:
-                    self._idle.append(connection)
+                    pool.idle.append(connection)
         finally:
-            self._free.release()
+            pool.free.release()
 
     def _connect(self) -> Session:
         return connect(self._server(), name=self._name, deadline=self._deadline())
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._forget_parents()
-        while self._idle:
-            self._idle.pop().close()
+        self._here().close()
 
-    def _forget_parents(self) -> None:
-        """After a fork the sockets belong to the parent: let go of them without a word to the server."""
-        if self._pid != os.getpid():
-            self._reset()  # the finalizer made by the parent keeps its connections, so that nothing closes them
+    def _here(self) -> _ProcessPool:
+        """After a fork the sockets belong to the parent: let go of them without a word to the server.
+
+        Two threads of the child may each make a pool, without harm: a lock may have been held when the process forked.
+        """
+        if self._own.pid != os.getpid():
+            self._own = self._new()  # the finalizer keeps the parent's, so that nothing closes them
+        return self._own
 
 
-def _close_own(idle: list[Session], pid: int) -> None:
-    """Close connections, unless they belong to the process that this one was forked from."""
-    while idle and pid == os.getpid():
-        idle.pop().close()
+class _ProcessPool:
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.idle: list[Session] = []
+        self.free = threading.BoundedSemaphore(_MOST)
+
+    def close(self) -> None:
+        """Close connections, unless they belong to the process that this one was forked from."""
+        while self.pid == os.getpid() and (connection := taken(self.idle)):
+            connection.close()
+
+
+def taken(idle: list[S]) -> S | None:
+    """One of the idle connections, if there is one: to look first and take then is two steps, for threads."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return None
 
 
 def _all_in_use(deadline: float) -> psycopg.OperationalError:
@@ -102,7 +121,7 @@ class AsyncPool:
         except TimeoutError:
             raise _all_in_use(self._deadline()) from None
         try:
-            connection = pool.idle.pop() if pool.idle else await self._connect()
+            connection = taken(pool.idle) or await self._connect()
             try:
                 yield connection
             finally:
@@ -114,14 +133,14 @@ class AsyncPool:
             pool.free.release()
 
     async def _connect(self) -> AsyncSession:
-        server = await asyncio.to_thread(self._server)  # the first call may start an embedded server
+        server = await apart(self._server)  # the first call may start an embedded server
         return await aconnect(server, name=self._name, deadline=self._deadline())
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
         pool = self._here()
-        while pool.idle:
-            await pool.idle.pop().close()
+        while connection := taken(pool.idle):
+            await connection.close()
 
     def abandon(self) -> None:
         """Drop the idle connections of every loop without a word to the server."""
@@ -153,6 +172,5 @@ class _LoopPool:
         self.free = asyncio.Semaphore(_MOST)
 
     def abandon(self) -> None:
-        while self.idle and self.pid == os.getpid():
-            connection = self.idle.pop()
+        while self.pid == os.getpid() and (connection := taken(self.idle)):
             connection.pgconn.finish()

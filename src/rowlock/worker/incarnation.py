@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
+from rowlock.db.apart import apart
 from rowlock.db.handlers import HandlerConnections
 from rowlock.db.link import Link
 from rowlock.db.session import Server
@@ -20,7 +21,6 @@ from rowlock.model.failure import reason_of
 from rowlock.model.row import Claimed, Orphan
 from rowlock.store import jobs, queues, workers
 from rowlock.worker import served, upkeep
-from rowlock.worker.apart import apart
 from rowlock.worker.breaker import Breakers
 from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from rowlock.db.apart import apart
 from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Server
 from rowlock.db.steady import Steady
@@ -15,7 +16,6 @@ from rowlock.model.outcome import Ended, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store.queues import QueueSettings
-from rowlock.worker.apart import apart
 
 log = logging.getLogger("rowlock.worker")
 

@@ -12,12 +12,12 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
+from rowlock.db.apart import apart
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
 from rowlock.model.handler import Handler
 from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
-from rowlock.worker.apart import apart
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation
 from rowlock.worker.lanes import Queues

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
@@ -13,8 +14,9 @@ T = TypeVar("T")
 
 
 async def apart(function: Callable[[], T]) -> T:
-    """What a function returns or raises. It is run in a daemon: the end of the process does not wait for it."""
+    """What a function returns or raises. Its thread is a daemon: the end of the process does not wait for it."""
     loop = asyncio.get_running_loop()
+    context = copy_context()
     answer: asyncio.Future[T] = loop.create_future()
 
     def give(deliver: Callable[[], None]) -> None:
@@ -23,7 +25,7 @@ async def apart(function: Callable[[], T]) -> T:
 
     def work() -> None:
         try:
-            deliver = partial(answer.set_result, function())
+            deliver = partial(answer.set_result, context.run(function))
         except BaseException as error:
             deliver = partial(answer.set_exception, error)
         with suppress(RuntimeError):  # the loop is closed
