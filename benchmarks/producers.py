@@ -82,7 +82,7 @@ def _insert(text: str, names: Sequence[str], task: Task[[int], Any]) -> Insert:
 def without_notification(text: str) -> str:
     """The statement as it would be if nobody needed waking: without its last column, `woken`."""
     head, woken, tail = text.rpartition(") as woken\n")
-    insert, column, _ = head.rpartition(",\n    (\n        select pg_notify(")
+    insert, column, _ = head.rpartition(",\n    (\n        select rowlock.notify(")
     if not woken or not column:
         raise Broken("job_put.sql has no column `woken` any more; say in benchmarks/producers.py what to leave out")
     return f"{insert}\n{tail}"

@@ -116,8 +116,8 @@ def test_the_insert_without_notification_is_the_same_insert() -> None:
     silent = without_notification(whole)
 
     # then
-    assert "pg_notify" in whole
-    assert "pg_notify" not in silent
+    assert "rowlock.notify" in whole
+    assert "rowlock.notify" not in silent
     assert whole.startswith(silent.removesuffix("\nfrom enqueued;\n"))
 
 

@@ -6,7 +6,8 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from rowlock.db.trouble import Trouble, first_line, trouble
+from rowlock.db.session import Late
+from rowlock.db.trouble import Blame, Trouble, blame, first_line, trouble
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,30 @@ from rowlock.db.trouble import Trouble, first_line, trouble
         ("23514", Trouble.REFUSED),
         ("42P01", Trouble.ODD),
         ("42501", Trouble.ODD),
+        ("25P03", Trouble.GONE),
         ("XX000", Trouble.ODD),
     ],
 )
 def test_an_error_of_the_servers_is_known_by_its_state(state: str, answer: Trouble) -> None:
     assert trouble(errors.lookup(state)()) is answer
+
+
+@pytest.mark.parametrize(
+    ("states", "whose"),
+    [
+        ("08006 25006 28000 3D000 40001 42P01 42501 53100 53300 55000 55P03 57P01", Blame.SURROUNDINGS),
+        ("53000 53200 53400 57014 58030 58P01 XX000 XX002", Blame.UNCLEAR),
+        ("0A000 21000 22P05 23505 54000 54001 P0001 XX001", Blame.STATEMENT),
+    ],
+)
+def test_an_error_of_the_servers_is_the_statements_fault_or_not(states: str, whose: Blame) -> None:
+    assert {state: blame(errors.lookup(state)()) for state in states.split()} == dict.fromkeys(states.split(), whose)
+
+
+def test_what_is_too_late_may_be_too_large_or_the_server_too_slow() -> None:
+    assert blame(Late("no answer")) is Blame.UNCLEAR
+    assert blame(psycopg.OperationalError("server closed the connection unexpectedly")) is Blame.SURROUNDINGS
+    assert blame(psycopg.DataError("a NUL")) is Blame.STATEMENT
 
 
 def test_a_connection_that_broke_without_a_word_is_gone() -> None:

@@ -81,6 +81,8 @@ TRAPS = [
             ("part_name(text, date) returns text", "'jobs'"),
             ("channel(text) returns text", "''"),
             ("pg_notify(text, text) returns text", "''"),
+            ("notify(text, text) returns text", "''"),
+            ("notifies() returns boolean", "true"),
             ("octet_length(text) returns int", "1"),
             ("btrim(text) returns text", "''"),
             ("json_array_elements(json) returns json", "'{}'"),

@@ -60,6 +60,7 @@ SELDOM = {
     "key_sweep",
     "minute_merge",
     "minute_remove",
+    "notification_measure",
     "partition_owned",
     "event_clear",
     "lane_tell",

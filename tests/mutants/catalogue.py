@@ -535,8 +535,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "store/sql/job_put.sql",
-                "select pg_notify(rowlock.channel(parked.queue), '')",
-                "select pg_notify(rowlock.channel(parked.queue), :args)",
+                "select rowlock.notify(rowlock.channel(parked.queue), '')",
+                "select rowlock.notify(rowlock.channel(parked.queue), :args)",
             ),
         ],
     ),
@@ -1392,6 +1392,36 @@ MUTANTS: tuple[Mutant, ...] = (
                 "(worker for worker in live if worker.restarts > 99)",
             ),
         ],
+    ),
+    Mutant(
+        "notify-when-full",
+        "one session that takes no notifications makes every commit fail",
+        "tests/faults/test_notify_queue.py::test_jobs_are_enqueued_run_retried_and_waited_for_while_nobody_can_be_notified",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "pg_notification_queue_usage() < 0.5",
+                "pg_notification_queue_usage() < 2",
+            )
+        ],
+    ),
+    Mutant(
+        "notify-is-their-fault",
+        "jobs are refused because the queue of notifications is full",
+        "tests/faults/test_notify_queue.py::test_jobs_are_enqueued_run_retried_and_waited_for_while_nobody_can_be_notified",
+        [Change("db/trouble.py", '"PreCommit_Notify": _AGAIN', '"PreCommit_Notify": _ODD')],
+    ),
+    Mutant(
+        "memory-costs-jobs",
+        "jobs fail as refused while the server is out of memory",
+        "tests/worker/test_refused.py::test_a_server_that_is_out_of_memory_costs_no_job_however_long_it_lasts",
+        [Change("worker/aside.py", "return inf if error.unclear else _MOST_TRIES", "return _MOST_TRIES")],
+    ),
+    Mutant(
+        "memory-sets-aside",
+        "jobs are set aside one after the other while the server is out of memory",
+        "tests/worker/test_refused.py::test_while_no_job_can_be_claimed_none_is_set_aside",
+        [Change("worker/claim.py", "for place, fault in doubtful if found else ():", "for place, fault in doubtful:")],
     ),
     Mutant(
         "W11",

@@ -45,6 +45,7 @@ def breaks(db: Db, table: str, when: str, state: str = "XX001") -> None:
 @pytest.fixture(autouse=True)
 def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowlock.worker.aside._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("rowlock.worker.aside._LONGEST_PAUSE", 0.1)
     monkeypatch.setattr("rowlock.worker.record._FIRST_PAUSE", 0.01)
 
 
@@ -69,6 +70,22 @@ def test_an_outcome_that_cannot_be_written_fails_its_job_and_holds_up_no_other(
     assert failed.fetchall() == [("refused", "13", "unexpected chunk number")]
 
 
+def test_a_server_that_is_out_of_memory_costs_no_job_however_long_it_lasts(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    db.execute("create sequence public.failed")
+    breaks(db, "history", "nextval('public.failed') > 0", "53200")  # a sequence counts on, whatever is rolled back
+    app.enqueue_many(quick.bind() for _ in range(2))
+    with working(app):
+        until(lambda: one(db, "select last_value >= 60 from public.failed"))
+        assert one(db, "select count(*) = 2 from rowlock.jobs where state = 'running'")
+        db.execute("drop trigger broken on rowlock.history")
+        until(lambda: len(ended(db)) == 2)
+
+    assert ended(db) == [("quick", "succeeded", None, 0)] * 2
+
+
 def test_a_job_that_cannot_end_in_any_way_is_set_aside_and_says_why(app: Rowlock, db: Db) -> None:
     runs: list[int] = []
 
@@ -89,11 +106,12 @@ def test_a_job_that_cannot_end_in_any_way_is_set_aside_and_says_why(app: Rowlock
     ]
 
 
-def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: Rowlock, db: Db) -> None:
+@pytest.mark.parametrize("state", ["XX001", "XX000"])
+def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: Rowlock, db: Db, state: str) -> None:
     @app.task(name="quick")
     async def quick(n: int) -> None: ...
 
-    breaks(db, "jobs", "new.state = 'running' and new.args->>'n' = '1'")
+    breaks(db, "jobs", "new.state = 'running' and new.args->>'n' = '1'", state)
     app.enqueue_many(quick.bind(n) for n in range(5))
     work_off(app, db)
 
@@ -102,6 +120,20 @@ def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: 
     assert db.execute(query).fetchall() == [
         ("waiting", "code", "PostgreSQL refuses to claim it: unexpected chunk number", "1")
     ]
+
+
+def test_while_no_job_can_be_claimed_none_is_set_aside(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    db.execute("create sequence public.failed")
+    breaks(db, "jobs", "new.state = 'running' and nextval('public.failed') > 0", "53200")
+    app.enqueue_many(quick.bind() for _ in range(2))
+    with working(app):
+        until(lambda: one(db, "select last_value >= 30 from public.failed"))
+        assert one(db, "select count(*) = 2 from rowlock.jobs where state = 'ready'")
+        db.execute("drop trigger broken on rowlock.jobs")
+        until(lambda: len(ended(db)) == 2)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -14,7 +14,7 @@ from typing import TypeVar
 import psycopg
 
 from rowlock.db.session import AsyncSession, Late, Server, aconnect, aconverse, arun, server_at
-from rowlock.db.trouble import Trouble, first_line, is_suspect, trouble
+from rowlock.db.trouble import Blame, Trouble, blame, first_line, trouble
 from rowlock.store import schema as schema_store
 from rowlock.store.query import Conversation, Query
 
@@ -39,6 +39,8 @@ class Refused(Exception):  # an answer of the server's, not a fault of ours
         said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
         super().__init__(said or first_line(error))
         self.certain = certain  # else the server may be what is wrong, and the same may be accepted later
+        # It may as well be the surroundings' fault: no job may pay for it unless others could be written meanwhile.
+        self.unclear = isinstance(error, psycopg.Error) and blame(error) is Blame.UNCLEAR
         # Of time no single row is to blame.
         self.slow = isinstance(error, Late | psycopg.errors.QueryCanceled)
         # A row for which no partition is there violates a check that has no name.
@@ -192,7 +194,7 @@ class Link:
                     raise Refused(error) from error
                 if kind in {Trouble.GONE, Trouble.ODD}:  # a statement prepared for other tables is odd on this one only
                     await connection.close()
-                if is_suspect(error):
+                if blame(error) is not Blame.SURROUNDINGS:
                     failures += 1
                 fault = f"{what} failed ({first_line(error)})"
                 if failures >= tries:

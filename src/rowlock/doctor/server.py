@@ -193,7 +193,7 @@ def _notifications(facts: Facts) -> Finding:
         by_bounds(facts.notifications, amber=amber, red=red),
         f"{facts.notifications:.2%} full",
         well="listeners take their notifications",
-        ill="a session that listens is in a transaction and takes none; when it is full, commits that notify fail",
+        ill="a session that listens is in a transaction and takes none; from a half on Rowlock notifies nobody",
         do=_end_of(facts.transactions),
         value=facts.notifications,
     )

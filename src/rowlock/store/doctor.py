@@ -163,6 +163,10 @@ def clock() -> Query[float]:
     return Query("server_clock", {}, first)
 
 
+NOTIFIES_UNTIL = 0.5
+"""The share from which on nobody is notified, as rowlock.notifies() says."""
+
+
 def notifications() -> Query[float]:
     """How full the queue of notifications is, as a share."""
     return Query("notification_measure", {}, first)

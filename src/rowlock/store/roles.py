@@ -172,7 +172,7 @@ _OPERATE: Rights = {
 }
 
 _CLIENT = (
-    *("now", "channel", "uuid7", "enqueue", "put", "make_way", "sent_before", "take_back"),
+    *("now", "channel", "notifies", "notify", "uuid7", "enqueue", "put", "make_way", "sent_before", "take_back"),
     *("signal", "send_signal"),
 )
 

@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -28,7 +29,8 @@ Write = Callable[[Link, Sequence[Any]], Awaitable[None]]
 
 # What fails alone is tried again after so many seconds, then twice as many, up to the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
-# So often, if others could be settled in the meantime: then it is not the server that is ill. Else as often as this.
+# So often, if others could be settled in the meantime: then it is not the server that is ill. Else as often as this, or
+# without end where the server may well be what is ill.
 _TRIES, _MOST_TRIES = 3, 9
 # What is settled here may take longer: nothing else waits for it.
 _DEADLINE = 60.0
@@ -109,13 +111,18 @@ class Aside:
     async def _failed_alone(self, part: _Part, error: Refused) -> None:
         """Try again later, or give up as little as will do. Without a partition nothing else would do either."""
         part.failures += 1
-        others = self.good_at > part.since
-        if not error.lacks_partition and (error.certain or part.failures >= (_TRIES if others else _MOST_TRIES)):
+        if not error.lacks_partition and (error.certain or part.failures >= self._enough(part, error)):
             [(row, outcome)] = part.batch
             if await self._give_up(row, outcome, error):
                 return
         pause = min(_FIRST_PAUSE * 2 ** min(part.failures - 1, 16), _LONGEST_PAUSE)
         asyncio.get_running_loop().call_later(pause, self._put, part)
+
+    def _enough(self, part: _Part, error: Refused) -> float:
+        """After how many tries the job pays for it. If nothing else can be written, the server may be what is ill."""
+        if self.good_at > part.since:
+            return _TRIES
+        return inf if error.unclear else _MOST_TRIES
 
     async def _give_up(self, row: Claimed, outcome: Unsettled, error: Refused) -> bool:
         """End the job as failed; a job that cannot even end waits, and says why. False when that is refused, too."""

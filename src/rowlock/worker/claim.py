@@ -56,6 +56,8 @@ _SUSPECT_EVERY = 10.0
 # Tries of a claim before its jobs are claimed one by one, and how many of them are at a time.
 _TRIES = 2
 _SINGLY = 100
+# That claims fail is said so often.
+_TELL_EVERY = 60.0
 # A worker of all queues looks so often for new ones.
 _LEARN_EVERY = 1.0
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
@@ -102,6 +104,7 @@ class Claimer:
         self._hollow = 0  # notifications in a row for which nothing was found
         self._next_take_up = 0.0
         self._next_suspect = 0.0
+        self._next_word = 0.0  # when to say again that claims fail
         runner.held.suspect_ended = self._suspect_ended
         self._next_learning = 0.0 if queues.is_all else inf
         link.on_reconnect(self._reconnected)
@@ -215,16 +218,20 @@ class Claimer:
 
     async def _claim_singly(self, lanes: Sequence[Lane], error: Refused) -> int:
         """Claim job by job: a claim fails again and again, and one whose row is broken must not stop the others."""
-        log.warning("PostgreSQL refuses a claim (%s); claiming job by job", error)
-        found = 0
+        if time.monotonic() >= self._next_word:
+            self._next_word = time.monotonic() + _TELL_EVERY
+            log.warning("PostgreSQL refuses a claim (%s); claiming job by job", error)
+        found, doubtful = 0, list[tuple[Lane, Refused]]()
         with suppress(Refused):
             for place in await self._link.run(jobs.peek(lanes=lanes, limit=_SINGLY), tries=_TRIES):
                 if self._stopping or self._runner.room() <= 0:
                     break
-                found += await self._claim_one(place)
+                found += await self._claim_one(place, doubtful)
+            for place, fault in doubtful if found else ():  # others could be claimed: it is not the server that is ill
+                await self._set_aside(place, fault)
         return found
 
-    async def _claim_one(self, place: Lane) -> int:
+    async def _claim_one(self, place: Lane, doubtful: list[tuple[Lane, Refused]]) -> int:
         started = time.monotonic()
         try:
             rows = await self._link.run(
@@ -233,12 +240,18 @@ class Claimer:
         except Refused as error:
             if error.slow:
                 raise
-            job_id = str(UUID(int=UUID(place.id).int + 1))
-            if await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=_TRIES):
-                log.error("%s cannot be claimed (%s); it is set aside: edit, cancel or delete it", job_id, error)  # noqa: TRY400
+            if error.unclear:
+                doubtful.append((place, error))
+            else:
+                await self._set_aside(place, error)
             return 0
         self._take(rows, asked=1, round_trip=time.monotonic() - started)
         return len(rows)
+
+    async def _set_aside(self, place: Lane, error: Refused) -> None:
+        job_id = str(UUID(int=UUID(place.id).int + 1))
+        if await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=_TRIES):
+            log.error("%s cannot be claimed (%s); it is set aside: edit, cancel or delete it", job_id, error)
 
     async def _learn_queues(self) -> bool:
         """Whether there are queues now that we have not looked into before."""

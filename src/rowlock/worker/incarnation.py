@@ -86,15 +86,7 @@ class Incarnation:
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.looks = [self._canceller, self._marker]
-        self._claimer = Claimer(
-            link=self._claim_link,
-            queues=setup.queues,
-            tasks=sorted(setup.handlers),
-            worker=self.id,
-            runner=self._runner,
-            counts=self._counts,
-            unfit=lambda: self._renewer.unfit,
-        )
+        self._claimer = self._make_claimer()
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._registration = Registration(
             setup,
@@ -149,6 +141,17 @@ class Incarnation:
             speaks=setup.database,
             worn=self._wear_out,
             arounds=setup.arounds,
+        )
+
+    def _make_claimer(self) -> Claimer:
+        return Claimer(
+            link=self._claim_link,
+            queues=self._setup.queues,
+            tasks=sorted(self._setup.handlers),
+            worker=self.id,
+            runner=self._runner,
+            counts=self._counts,
+            unfit=lambda: self._renewer.unfit,
         )
 
     def _make_renewer(self) -> Renewer:

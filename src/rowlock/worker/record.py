@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -35,7 +36,7 @@ _LARGEST_BATCH = 1_000
 # could be written meanwhile, and more often if not, for then it is the server that is ill.
 _TRIES = 2
 _TRIES_ALONE, _MOST_TRIES = 3, 9
-_FIRST_PAUSE = 0.25
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 # What a workflow may remember in all. PostgreSQL makes one JSON text of it in the end, which it cannot beyond 1 GB, and
 # which must take less than the deadline of a settle.
 LARGEST_RECORD = 64 * 1024 * 1024
@@ -309,9 +310,9 @@ class Recorder:
             return
         [request] = batch
         request.failures += 1
-        enough = _TRIES_ALONE if self._good_at > request.since else _MOST_TRIES
+        enough = _TRIES_ALONE if self._good_at > request.since else inf if error.unclear else _MOST_TRIES
         if not error.certain and request.failures < enough:
-            pause = _FIRST_PAUSE * 2 ** (request.failures - 1)
+            pause = min(_FIRST_PAUSE * 2 ** min(request.failures - 1, 16), _LONGEST_PAUSE)
             asyncio.get_running_loop().call_later(pause, self._again, queue, request)
         elif not request.done.done():
             request.done.set_exception(_refused(error))

@@ -10,7 +10,7 @@ from rowlock.db import partitions
 from rowlock.db.link import Refused
 from rowlock.db.steady import Steady
 from rowlock.model.spec import Keep
-from rowlock.store import breakers, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
+from rowlock.store import breakers, doctor, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues
@@ -65,6 +65,7 @@ def chores(
             lambda connection: settings(connection.run(queues.settings())),
         ),
         Chore("writing counts", minutes.WRITE_EVERY, counts.write),
+        Chore("looking at the notification queue", timedelta(minutes=1), watch_notifications),
     ]
 
 
@@ -187,6 +188,17 @@ def retain(connection: Steady, *, longest: timedelta) -> None:
         log.info("dropped %s: everything in it has expired", name)
     if cleared := connection.run(schema.clear_spare())[0]:
         log.info("removed %d expired events that had been written while their part was missing", cleared)
+
+
+def watch_notifications(connection: Steady) -> None:
+    """Say so while nobody is notified any more: some session listens and takes no notifications."""
+    [share] = connection.run(doctor.notifications())
+    if share >= doctor.NOTIFIES_UNTIL:
+        log.warning(
+            "the server's queue of notifications is %.0f %% full, so nobody is notified: jobs and results are found by "
+            "looking, about a second later; rowlock doctor names the session that has to end",
+            share * 100,
+        )
 
 
 def merge_minutes(connection: Steady) -> None:

@@ -368,7 +368,7 @@ AS $function$
         )));
         if live.state = 'running' then
             update rowlock.jobs as job set cancel_at = rowlock.now() where job.id = cancel.id;
-            perform pg_notify('rowlock:' || live.worker, 'cancel');
+            perform rowlock.notify('rowlock:' || live.worker, 'cancel');
             return 'cancelled';
         end if;
         if live.parent is not null or (live.version is not null and (live.claims > 0 or live.wakes > 0)) then
@@ -377,7 +377,7 @@ AS $function$
                 run_at = case live.state when 'ready' then least(live.run_at, rowlock.now()) else rowlock.now() end
             where job.id = cancel.id;
             if exists (select from rowlock.parked where parked.queue = live.queue) then
-                perform pg_notify(rowlock.channel(live.queue), '');
+                perform rowlock.notify(rowlock.channel(live.queue), '');
             end if;
             return 'cancelled';
         end if;
@@ -399,7 +399,7 @@ AS $function$
             live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(), (kept_until at time zone 'UTC')::date,
             live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress, live.version
         );
-        perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
+        perform rowlock.notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
         return 'cancelled';
     end
     $function$;
@@ -632,11 +632,21 @@ AS $function$
         end if;
         if due <= rowlock.now() and (due, coalesce(priority, live.priority)) <> (live.run_at, live.priority)
             and exists (select from rowlock.parked where parked.queue = live.queue) then
-            perform pg_notify(rowlock.channel(live.queue), 'below');
+            perform rowlock.notify(rowlock.channel(live.queue), 'below');
         end if;
         return false;
     end
     $function$;
+
+CREATE OR REPLACE FUNCTION rowlock.notifies()
+ RETURNS boolean
+ LANGUAGE sql
+RETURN (pg_notification_queue_usage() < (0.5)::double precision);
+
+CREATE OR REPLACE FUNCTION rowlock.notify(channel text, payload text)
+ RETURNS text
+ LANGUAGE sql
+RETURN CASE WHEN rowlock.notifies() THEN (pg_notify(channel, payload))::text ELSE NULL::text END;
 
 CREATE OR REPLACE FUNCTION rowlock.now()
  RETURNS timestamp with time zone
@@ -700,7 +710,7 @@ AS $function$
             id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key, version
         );
         if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
-            perform pg_notify(rowlock.channel(queue), '');
+            perform rowlock.notify(rowlock.channel(queue), '');
         end if;
     end
     $function$;
@@ -856,7 +866,7 @@ AS $function$
             run_at = case when live.state = 'waiting' then rowlock.now() else least(live.run_at, rowlock.now()) end
         where one.id = job;
         if exists (select from rowlock.parked where parked.queue = live.queue) then
-            perform pg_notify(rowlock.channel(live.queue), '');
+            perform rowlock.notify(rowlock.channel(live.queue), '');
         end if;
     end
     $function$;
@@ -976,10 +986,10 @@ AS $function$
                 update rowlock.jobs as one
                 set state = 'ready', waits_for = null, wakes_at = null, run_at = rowlock.now()
                 where one.id = above.id;
-                perform pg_notify(rowlock.channel(above.queue), '') from rowlock.parked where parked.queue = above.queue limit 1;
+                perform rowlock.notify(rowlock.channel(above.queue), '') from rowlock.parked where parked.queue = above.queue limit 1;
             end if;
         end if;
-        perform pg_notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = target;
+        perform rowlock.notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = target;
         answer := 'terminated';
         children := array(select one.id from rowlock.jobs as one where one.parent = target and one.cancel_at is null);
     end

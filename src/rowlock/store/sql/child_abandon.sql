@@ -30,11 +30,11 @@ select
         where job.id = any(:ids::uuid[]) and job.cancel_at is null and job.id <> all(array(select mine.id from mine))
     ) as locked,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        select count(rowlock.notify(rowlock.channel(parked.queue), ''))
         from rowlock.parked
         where parked.queue = any(array(select called.queue from mine as called where state <> 'running'))
     ) as woken,
     (
-        select count(pg_notify('rowlock:' || asked.worker, 'cancel'))
+        select count(rowlock.notify('rowlock:' || asked.worker, 'cancel'))
         from (select distinct worker from mine where state = 'running') as asked
     ) as asked;

@@ -67,17 +67,17 @@ logged as (
 select
     count(*)::integer as changed,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select id from over))
     ) as told,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        select count(rowlock.notify(rowlock.channel(parked.queue), ''))
         from rowlock.parked
         where parked.queue = any(array(select called.queue from mine as called where state <> 'running' and bound))
     ) as woken,
     (
-        select count(pg_notify('rowlock:' || asked.worker, 'cancel'))
+        select count(rowlock.notify('rowlock:' || asked.worker, 'cancel'))
         from (select distinct worker from mine where state = 'running') as asked
     ) as asked
 from mine;

@@ -28,7 +28,7 @@ logged as (
 select
     count(*)::integer as changed,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select id from mine))
     ) as told

@@ -16,7 +16,7 @@ returned as (
 select
     id,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select back.queue from mine as back))
     ) as woken

@@ -42,7 +42,7 @@ logged as (
 select
     array(select name from other order by name) as names,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = mine.queue and mine.waits_for = 'code' and exists (select from other)
     ) as woken

@@ -44,9 +44,9 @@ enqueued as (
 )
 select
     id,
-    -- Once for each job; of equal notifications in a transaction PostgreSQL sends one.
+    -- Once for each job; of equal notifications in a transaction PostgreSQL sends one. Whether to is asked once for all.
     (
-        select pg_notify(rowlock.channel(parked.queue), '')
+        select case when (select rowlock.notifies()) then pg_notify(rowlock.channel(parked.queue), '')::text end
         from rowlock.parked
         where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now()
         limit 1

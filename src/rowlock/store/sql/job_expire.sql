@@ -40,7 +40,7 @@ kept as (
 select
     count(*)::integer as expired,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select id from mine))
     ) as told

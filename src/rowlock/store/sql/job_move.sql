@@ -19,7 +19,7 @@ logged as (
 select
     count(*)::integer as changed,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = :queue and exists (select from mine)
     ) as woken

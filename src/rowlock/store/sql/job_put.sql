@@ -16,7 +16,7 @@ with enqueued as (
 select
     id,
     (
-        select pg_notify(rowlock.channel(parked.queue), '')
+        select rowlock.notify(rowlock.channel(parked.queue), '')
         from rowlock.parked
         where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now()
         limit 1

@@ -19,7 +19,7 @@ released as (
 select
     count(*)::integer as released,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select queue from mine))
     ) as woken

@@ -23,7 +23,7 @@ logged as (
 select
     count(*)::integer as changed,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select queue from mine))
     ) as woken

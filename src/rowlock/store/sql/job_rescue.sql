@@ -145,17 +145,17 @@ logged as (
 select
     id, token, task, queue, worker, owner, counted as crashes, has_crashed, becomes,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select back.queue from named as back where back.becomes = 'ready'))
     ) as woken,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select ended.id from named as ended where ended.becomes in ('failed', 'cancelled')))
     ) as told,
     (
-        select count(pg_notify(rowlock.channel(aside.queue), 'suspect'))
+        select count(rowlock.notify(rowlock.channel(aside.queue), 'suspect'))
         from (select distinct queue from named where becomes = 'waiting') as aside
     ) as called
 from named;

@@ -42,7 +42,7 @@ returned as (
 select
     token,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select back.queue from mine as back where waits_for is null and delay is null))
     ) as woken

@@ -61,7 +61,7 @@ kept as (
 select
     token, cancel_at is not null as cancelled,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select id from mine))
     ) as told

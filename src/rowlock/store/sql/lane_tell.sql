@@ -9,7 +9,7 @@ with lane as materialized (
         select name from rowlock.pauses where kind = 'queue' and coalesce(until > rowlock.now(), true)
     ))
 )
-select count(pg_notify(
+select count(rowlock.notify(
     rowlock.channel(lane.queue),
     'at ' || json_build_array(lane.queue, lane.priority, first.run_at::text, first.id)
 ))

@@ -16,7 +16,7 @@ logged as (
 select
     name,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = :name and :kind = 'queue' and exists (select from gone)
     ) as woken

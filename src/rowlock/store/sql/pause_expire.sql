@@ -25,7 +25,7 @@ aside (task) as (
     where aside.task is not null
 ),
 woken as (
-    select count(pg_notify(rowlock.channel(parked.queue), 'below')) as count
+    select count(rowlock.notify(rowlock.channel(parked.queue), 'below')) as count
     from rowlock.parked
     where parked.queue = any(array(select name from gone where kind = 'queue'))
 )

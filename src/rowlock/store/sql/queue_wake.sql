@@ -1,2 +1,2 @@
 -- Notify these queues if a worker is parked on them.
-select count(pg_notify(rowlock.channel(queue), '')) from rowlock.parked where queue = any(:queues::text[]);
+select count(rowlock.notify(rowlock.channel(queue), '')) from rowlock.parked where queue = any(:queues::text[]);

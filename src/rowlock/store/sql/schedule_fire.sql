@@ -77,7 +77,7 @@ moved as (
 select
     name,
     (
-        select count(pg_notify(rowlock.channel(queue), ''))
+        select count(rowlock.notify(rowlock.channel(queue), ''))
         from (select distinct queue from fired where run_at <= rowlock.now()) as due
         where exists (select from rowlock.parked where parked.queue = due.queue)
     ) as woken

@@ -33,7 +33,7 @@ logged as (
 select
     task, queue, version,
     (
-        select pg_notify(rowlock.channel(parked.queue), '')
+        select rowlock.notify(rowlock.channel(parked.queue), '')
         from rowlock.parked
         where parked.queue = mine.queue and exists (select from made)
         limit 1

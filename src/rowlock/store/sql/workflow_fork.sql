@@ -78,7 +78,7 @@ logged as (
 select
     task, coalesce(:version::integer, version) as version, queue,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        select count(rowlock.notify(rowlock.channel(parked.queue), ''))
         from rowlock.parked
         where parked.queue = any(array(select made.queue from made))
     ) as woken

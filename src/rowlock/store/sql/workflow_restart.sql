@@ -21,7 +21,7 @@ returned as (
 select
     token,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        select count(rowlock.notify(rowlock.channel(parked.queue), ''))
         from rowlock.parked
         where parked.queue = any(array(select queue from mine))
     ) as woken

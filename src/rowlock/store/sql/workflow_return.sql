@@ -83,7 +83,7 @@ returned as (
 select
     token,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), 'below'))
+        select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
         where parked.queue = any(array(select back.queue from mine as back where becomes in ('back', 'kept')))
     ) as woken

@@ -149,12 +149,12 @@ kept as (
 select
     token, cancel_at is not null as cancelled,
     (
-        select count(pg_notify('rowlock:' || waiter.listener, ''))
+        select count(rowlock.notify('rowlock:' || waiter.listener, ''))
         from rowlock.waiters as waiter
         where waiter.job = any(array(select id from mine))
     ) as told,
     (
-        select count(pg_notify(rowlock.channel(parked.queue), ''))
+        select count(rowlock.notify(rowlock.channel(parked.queue), ''))
         from rowlock.parked
         where parked.queue = any(
             array(select queue from woken where state = 'ready' and run_at <= rowlock.now() union all select queue from back)
