@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -29,9 +31,11 @@ from rowlock.store.query import Query, alone
 from rowlock.testing import travel
 from tests.engine import Engine
 from tests.waiting import until
+from tests.worker.process import worker_process
 from tests.worker.working import Db, one, working
 
 HOUR = timedelta(hours=1)
+LIMIT = 60.0
 
 
 @pytest.fixture
@@ -52,7 +56,9 @@ def bed(server: EmbeddedPostgres, template: str) -> Iterator[Rowlock]:
 def same_bed(bed: Rowlock) -> Iterator[tuple[Rowlock, Db]]:
     """That app, healthy again, and a look into its database."""
     with psycopg.connect(bed.database.conninfo(), autocommit=True) as db:
-        db.execute("truncate rowlock.jobs, rowlock.pauses, rowlock.minutes, rowlock.events, rowlock.schedules")
+        db.execute(
+            "truncate rowlock.jobs, rowlock.pauses, rowlock.minutes, rowlock.events, rowlock.schedules, rowlock.firings"
+        )
         db.execute("delete from rowlock.workers")
         register(bed)
         yield bed, db
@@ -276,6 +282,36 @@ AMONG_THE_ROWS = {
         "update rowlock.workers set lease = now() - interval '1 min'",
         {"live workers": "amber", "leases": "red"},
     ),
+    "a worker that has missed a renewal": (
+        "update rowlock.workers set lease = rowlock.now() + lasts / 3",
+        {"leases": "red"},
+    ),
+    "a worker that has missed a renewal beside a fresh one": (
+        f"""insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
+            values (gen_random_uuid(), 'h', 2, '{{}}', 1, '{{}}', '{version("rowlock")}', now(),
+                now() + interval '5 s', '30 s')""",
+        {"leases": "amber"},
+    ),
+    "a blocked event loop": (
+        "update rowlock.workers set blocked = 3, blocked_by = 'crunch 1'",
+        {"event loops": "red"},
+    ),
+    "nothing moves beside free slots": (
+        f"""{JOB.format("default")}; update rowlock.jobs set run_at = now() - interval '2 min';
+            update rowlock.workers set started_at = now() - interval '1 hour'""",
+        {"oldest job": "red"},
+    ),
+    "a slot that was missed though a worker lived": (
+        f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
+            update rowlock.workers set started_at = now() - interval '1 hour';
+            insert into rowlock.firings values ('nightly', now() - interval '20 min', null, 'missed', now())""",
+        {"schedules": "amber"},
+    ),
+    "a slot that was missed while there was no worker": (
+        f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
+            insert into rowlock.firings values ('nightly', now() - interval '20 min', null, 'missed', now())""",
+        {},
+    ),
     "a stuck attempt": ("update rowlock.workers set stuck = 1", {"stuck attempts": "amber"}),
     "a worker full of stuck attempts": ("update rowlock.workers set stuck = slots", {"stuck attempts": "red"}),
     "a worker that began anew": (
@@ -384,6 +420,76 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
     assert (explained.code, explained.state) == ("locked", None)
     assert f"pid {pid} (the migration, " in explained.says
     assert f"pg_terminate_backend({pid})" in str(explained.do)
+
+
+def test_a_session_that_keeps_workers_from_a_duty_is_the_first_line(
+    patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocked, "_DUTY", (timedelta(0), timedelta(0)))
+    with psycopg.connect(url, application_name="a forgotten psql") as holder:
+        holder.execute("select from rowlock.duties where name in ('schedules', 'rescue') for update")
+
+        pid = holder.info.backend_pid
+
+        checkup = patient.doctor()
+
+    first = checkup.findings[0]
+    assert (first.name, first.level) == ("duty locks", "red")
+    assert first.figure.startswith(f"rescue, schedules, by pid {pid} (a forgotten psql, ")
+    assert "idle in transaction" in first.figure
+    assert "its last query began" in first.says
+    assert first.says.endswith("; jobs of dead workers stay where they are and no schedule fires")
+    assert f"pg_terminate_backend({pid})" in str(first.do)
+
+
+def test_rows_of_duties_that_two_sessions_share_are_said_with_one_of_them(
+    patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocked, "_DUTY", (timedelta(0), timedelta(0)))
+    with psycopg.connect(url) as one_of_them, psycopg.connect(url) as other:
+        for session in (one_of_them, other):
+            session.execute("select from rowlock.duties for share")
+
+        duty = patient.doctor()["duty locks"]
+
+    assert (duty.level, duty.figure.startswith("duties, by pid ")) == ("red", True)
+
+
+def test_a_worker_whose_process_is_stopped_is_told_of_within_its_lease(app: Rowlock, url: str) -> None:
+    with worker_process(url, lease=600.0) as process:
+        until(lambda: app.stats().fleet.workers, what="a worker", limit=LIMIT)
+        process.send_signal(signal.SIGSTOP)
+        with travel(app, timedelta(minutes=6)):  # of ten: it should have renewed after three and a third
+            leases, job = app.doctor()["leases"], app.enqueue("hold")
+            explained = job.explain()
+        process.send_signal(signal.SIGCONT)
+
+    assert (leases.level, leases.figure.endswith(f":{process.pid}")) == ("red", True)
+    assert leases.says.startswith("has not renewed its lease for 6 min: its process is stopped, ")
+    assert explained.code == "workers_stand_still"
+    assert f":{process.pid} has not renewed its lease for 6 min: " in explained.says
+
+
+def test_a_worker_whose_event_loop_is_blocked_says_so_with_its_renewal(app: Rowlock) -> None:
+    over = threading.Event()
+
+    @app.task(name="crunch")
+    async def crunch() -> None:
+        over.wait(LIMIT)
+
+    job = crunch.enqueue()
+    with working(app, lease=timedelta(seconds=3)):
+        found = until(lambda: [loops] if (loops := app.doctor()["event loops"]).level != "green" else [], limit=LIMIT)[
+            0
+        ]
+        behind, running = crunch.enqueue().explain(), job.explain()
+        over.set()
+        until(lambda: app.doctor()["event loops"].level == "green", limit=LIMIT)
+
+    assert found.level == "red"
+    assert f" by crunch {job.id} when it last renewed its lease, " in found.says
+    assert (behind.code, running.code) == ("workers_stand_still", "running")
+    assert f"But {behind.facts['workers'][0]} had its event loop blocked for " in running.says
 
 
 def test_a_lease_that_is_over_for_long_is_red(same_bed: tuple[Rowlock, Db]) -> None:

@@ -47,6 +47,9 @@ def worker_facts(worker: WorkerStats) -> dict[str, Any]:
         "lease_left": worker.lease_left.total_seconds(),
         "started_at": worker.started_at.isoformat(),
         "version": worker.version,
+        "condition": worker.vitals.health,
+        "blocked": None if worker.blocked is None else worker.blocked.total_seconds(),
+        "blocked_by": worker.blocked_by,
         "stuck": worker.stuck,
         "restarts": worker.restarts,
         "fault": worker.fault and redact_text(worker.fault),
@@ -72,6 +75,8 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
     ]
     show(columns, (_row(worker, now, stuck=bool(stuck)) for worker in found), title=title)
     for worker in found:
+        if wrong := worker.vitals.says:
+            click.echo(f"{worker.host}:{worker.pid} {wrong}")
         if worker.restarts:
             times = f"{words.count(worker.restarts, 'time')} in a row"
             fault = words.line(redact_text(worker.fault or "it is not known"))

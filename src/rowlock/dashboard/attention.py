@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal
 
+from rowlock.doctor.blocked import CAUSES
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.pause import Pause
 from rowlock.model.schedule import Schedule
@@ -28,6 +29,7 @@ _PLACES: Final = {
     "orphaned schedules": "/schedules",
     "live workers": "/workers",
     "leases": "/workers",
+    "event loops": "/workers",
     "versions": "/workers",
     "stuck attempts": "/workers",
     "worker faults": "/workers",
@@ -76,7 +78,8 @@ def notices(
         found += [*_code(stats), *_suspects(stats)]
     found += [*_findings(checkup), *_passing(passing), *_approvals(approvals)]
     found += [*_pauses(pauses), *_paused_schedules(schedules)]
-    return tuple(sorted(found, key=lambda notice: URGENCIES.index(notice.urgency)))
+    # The most urgent first, and of these what is the cause of others.
+    return tuple(sorted(found, key=lambda notice: (URGENCIES.index(notice.urgency), notice.name not in CAUSES)))
 
 
 def _counted(number: Count, noun: str) -> str:

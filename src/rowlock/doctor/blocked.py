@@ -1,20 +1,28 @@
-"""Has somebody locked our tables? Then that is the cause, and what could not be looked at is folded into its line."""
+"""Has somebody locked our tables, or a duty of the fleet? That is the cause, and stands before its consequences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
 
-from rowlock.doctor.judging import Line
+from rowlock.doctor.judging import Line, several
 from rowlock.model.checkup import Finding
 from rowlock.model.words import count, span
 from rowlock.store.doctor import LockHolder
 from rowlock.store.doctor_rounds import Facts
 from rowlock.store.survey import LOCKED
 
+CAUSES: Final = ("table locks", "duty locks")
+"""The lines on what is the cause of others: they stand first."""
+
 # A worker's deadline: a lock that is held for longer makes workers and callers fail. Our own upkeep holds none so long.
 _RED = timedelta(seconds=5)
+# A worker's own sweep is over within seconds, and is given up when a renewal would have to wait for it.
+_DUTY = (timedelta(seconds=5), timedelta(seconds=30))
+# Without these two a killed worker's jobs stay where they are, and slots of schedules pass.
+_VITAL_DUTIES = {"rescue", "schedules"}
 
 
 def judge_locks(facts: Facts) -> Iterator[Finding]:
@@ -26,6 +34,41 @@ def judge_locks(facts: Facts) -> Iterator[Finding]:
         yield line.green("none", "nobody keeps others from writing to a table")
     else:
         yield _locked(line, facts.lock_holders[0])
+
+
+def judge_duties(facts: Facts) -> Iterator[Finding]:
+    """The line on who has a duty of the fleet locked: no worker does it until that transaction ends."""
+    line = Line("workers", "duty locks")
+    if facts.duty_holders is None:
+        yield line.unknown(facts.unknown.get("duty holders"))
+        return
+    amber, red = _DUTY
+    long = [one for one in facts.duty_holders if one.held >= amber]
+    if not long:
+        yield line.green("none", "nobody keeps the workers from what one of them does for all", value=0.0)
+        return
+    holder = long[0]
+    vital = not holder.duties or not _VITAL_DUTIES.isdisjoint(holder.duties)
+    what = f"the row of duty {several(holder.duties)}" if holder.duties else "rows of the table duties"
+    query = "" if holder.query_seconds is None else f", its last query began {span(holder.last_query)} ago"
+    yield line.ill(
+        "red" if vital and holder.held >= red else "amber",
+        f"{several(holder.duties) or 'duties'}, by {holder.name}",
+        f"it has {what} locked, in a transaction that began {span(holder.held)} ago{query}: no worker does that "
+        f"meanwhile{_missed(holder.duties)}",
+        do=f"end its transaction, or select pg_terminate_backend({holder.pid})",
+        value=holder.held.total_seconds(),
+    )
+
+
+def _missed(duties: Sequence[str]) -> str:
+    """What comes of it, of those duties that matter most."""
+    lost = []
+    if "rescue" in duties:
+        lost.append("jobs of dead workers stay where they are")
+    if "schedules" in duties:
+        lost.append("no schedule fires")
+    return f"; {' and '.join(lost)}" if lost else ""
 
 
 def _locked(line: Line, holder: LockHolder) -> Finding:
@@ -42,8 +85,8 @@ def _locked(line: Line, holder: LockHolder) -> Finding:
 
 
 def folded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same with the cause first, if a table is locked, and without the lines that only say that it is."""
-    found = list(findings)
+    """The same with the causes first; where a table is locked, without the lines that say no more than that."""
+    found = sorted(findings, key=lambda one: one.name not in CAUSES or one.level == "green" or one.figure == "?")
     cause = next((one for one in found if one.name == "table locks" and one.do is not None and one.figure != "?"), None)
     if cause is None:
         return tuple(found)

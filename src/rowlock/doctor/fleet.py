@@ -15,6 +15,8 @@ from rowlock.store.doctor_rounds import Facts
 _GROUP = "workers"
 # Rescue comes within seconds of the end of a lease.
 _LONG_OVER = timedelta(minutes=1)
+# No handler that is meant to be async computes for so long.
+_LONG_BLOCKED = timedelta(seconds=30)
 # A deployment that kills loses a few; a job that was poison has killed three workers, and ten of them are no accident.
 _RESCUES = 10
 _POISONS_RED = 10
@@ -26,12 +28,13 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
     """Every line about workers."""
     workers = facts.stats.fleet.workers if facts.stats else None
     if workers is None:
-        for name in ("live workers", "leases", "versions", "stuck attempts", "worker faults"):
+        for name in ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults"):
             yield Line(_GROUP, name).unknown(why(facts, "workers"))
     else:
         live = [worker for worker in workers if worker.lease_left > timedelta(0)]
         yield _alive(facts, live)
         yield _leases(workers, live)
+        yield _loops(live)
         yield _versions(live, version)
         yield _stuck(live)
         yield _faults(live)
@@ -58,6 +61,9 @@ def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
 def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Finding:
     line = Line(_GROUP, "leases")
     stale = [worker for worker in workers if worker.lease_left <= timedelta(0)]
+    late = [worker for worker in live if worker.vitals.health == "late"]
+    if not stale and late:
+        return _late(line, late, live)
     if not stale:
         return line.green("all fresh", "every worker on the books keeps its lease", value=0.0)
     held = sum(worker.held for worker in stale)
@@ -75,6 +81,35 @@ def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Findin
         f"over for {longest}, with {count(held, 'job')}: killed, or cut off from the database",
         do=do,
         value=len(stale),
+    )
+
+
+def _late(line: Line, late: list[WorkerStats], live: list[WorkerStats]) -> Finding:
+    """Those that have missed a renewal, and whose jobs nobody may touch before their leases are over."""
+    longest = max(late, key=lambda worker: worker.vitals.silent)
+    return line.ill(
+        "red" if len(late) == len(live) else "amber",
+        several([f"{worker.host}:{worker.pid}" for worker in late]),
+        f"{'the first of them ' if len(late) > 1 else ''}{longest.vitals.says}",
+        do="look at that process: continue it, or end it; and at the network between it and the database",
+        value=longest.vitals.silent.total_seconds(),
+    )
+
+
+def _loops(live: list[WorkerStats]) -> Finding:
+    """A blocked event loop starts nothing, while the lease is renewed by a thread of its own."""
+    line = Line(_GROUP, "event loops")
+    blocked = [worker for worker in live if worker.vitals.health == "blocked"]
+    if not blocked:
+        return line.green("none blocked", "the event loop of every live worker turns", value=0.0)
+    longest = max(blocked, key=lambda worker: worker.blocked or timedelta(0))
+    length = longest.blocked or timedelta(0)
+    return line.ill(
+        "red" if length >= _LONG_BLOCKED or len(blocked) == len(live) else "amber",
+        several([f"{worker.host}:{worker.pid}" for worker in blocked]),
+        f"{'the first of them ' if len(blocked) > 1 else ''}{longest.vitals.says}",
+        do="make that task a sync one, or call what blocks in asyncio.to_thread; more workers help meanwhile",
+        value=length.total_seconds(),
     )
 
 

@@ -48,16 +48,40 @@ def _oldest(facts: Facts, target: timedelta) -> Finding:
     aside = f"; paused, and not counted: {several(paused)}" if paused else ""
     if not due:
         return line.green("nothing due", f"no queue has a job that waits{aside}", value=0.0)
-    name = max(due, key=lambda name: due[name] or timedelta(0))
-    oldest = due[name] or timedelta(0)
+    name = max(due, key=lambda name: due[name])
+    oldest = due[name]
     wanted = target.total_seconds()
+    standing = {one: waited for one, waited in due.items() if waited >= target and _stands_still(facts, one)}
+    if standing:
+        longest = max(standing.values())
+        return line.ill(
+            "red",
+            f"{span(longest)} in {several(sorted(standing))}",
+            f"nothing moves there: jobs are due, a live worker has free slots, and none was claimed for minutes{aside}",
+            do="see table locks, lock waits, leases and event loops; then the workers' logs, or restart them",
+            value=longest.total_seconds(),
+        )
     return line.judged(
         by_bounds(oldest.total_seconds(), amber=wanted, red=_TIMES_TARGET * wanted),
         f"{span(oldest)} in {name}",
         well=f"within the target of {span(target)}{aside}",
-        ill=f"over the target of {span(target)}: the workers of {name} are too few, too slow or stuck{aside}",
+        ill=f"over the target of {span(target)}: the workers of {name} are too few or too slow{aside}",
         do=f"rowlock queues show {name}; more slots or workers, or a queue of its own for what is slow",
         value=oldest.total_seconds(),
+    )
+
+
+def _stands_still(facts: Facts, queue: str) -> bool:
+    """Whether nothing is claimed from a queue with due jobs, though one of its workers has a free slot."""
+    stats = facts.stats
+    if stats is None or stats.fleet.workers is None or (rates := stats.queues[queue].rates) is None or rates.claimed:
+        return False
+    return any(
+        worker.lease_left > timedelta(0)
+        and worker.held < worker.slots
+        and queue in worker.queues
+        and stats.at - worker.started_at > 2 * stats.window
+        for worker in stats.fleet.workers
     )
 
 
@@ -164,7 +188,15 @@ def _overdue(facts: Facts) -> Finding:
             "red" if late >= _OVERDUE_RED else "amber",
             several(found.overdue),
             f"a slot was due {span(late)} ago and no job was made: any live worker does that within seconds",
-            do="start a worker; if one lives, its log says what is in the way",
+            do="start a worker; if one lives, see duty locks, table locks and event loops for what is in its way",
+            value=late.total_seconds(),
+        )
+    if found.missed:
+        return line.ill(
+            "amber",
+            several(found.missed),
+            "slots of the last hour were missed, though a worker lived that should have fired them",
+            do="see duty locks, table locks and leases; the workers' logs of that time say what was in the way",
             value=late.total_seconds(),
         )
     if found.forgotten:

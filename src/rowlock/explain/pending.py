@@ -238,6 +238,23 @@ def _workers(situation: Situation, record: JobRecord) -> Iterator[Cause]:
         says = f"Every worker that listens on queue {record.queue!r} is stopping: {_names(listeners)}."
         facts = {"workers": [one.name for one in listeners]}
         yield Cause("stopping", says, f"start another: {command('worker', '--queues', record.queue)}", facts)
+    able = [one for one in listeners if one.knows and not one.stopping]
+    if able and all(one.vitals.says for one in able):
+        yield _nobody_moves(record, able)
+
+
+def _nobody_moves(record: JobRecord, able: list[Candidate]) -> Cause:
+    """Each worker that could run it stands still."""
+    first = max(able, key=lambda one: one.vitals.silent)
+    what = "the worker" if len(able) == 1 else f"all {count(len(able), 'worker')}"
+    does = "stands still" if len(able) == 1 else "stand still"
+    says = f"On queue {record.queue!r} {what} that could run it {does}: {first.name} {first.vitals.says}."
+    facts = {"workers": [one.name for one in able], "conditions": [one.vitals.health for one in able]}
+    if first.vitals.health == "late":
+        do = f"look at that process: continue it, or end it; meanwhile {command('worker', '--queues', record.queue)}"
+    else:
+        do = f"start more workers: {command('worker', '--queues', record.queue)}; and keep what blocks off the loop"
+    return Cause("workers_stand_still", says, do, facts)
 
 
 def _nobody_listens(situation: Situation, record: JobRecord) -> Cause:

@@ -63,6 +63,9 @@ def _running(situation: Situation, record: JobRecord, holder: Candidate | None) 
         note = "" if progress.note is None else f" ({progress.note})"
         says += f", {progress.share:.0%} done{note}"
         facts |= {"share": progress.share, "note": progress.note}
+    if holder is not None and holder.vitals.says:
+        facts["condition"] = holder.vitals.health
+        return Cause("running", f"{says}. But {holder.name} {holder.vitals.says}.", facts=facts)
     return Cause("running", f"{says}.", facts=facts)
 
 

@@ -45,6 +45,7 @@ Code = Literal[
     "undoing",
     "limit",
     "stopping",
+    "workers_stand_still",
     "suspect",
     "turn",
     "next",

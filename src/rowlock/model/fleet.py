@@ -8,8 +8,9 @@ from typing import Literal
 from uuid import UUID
 
 from rowlock.model.record import Progress
+from rowlock.model.vitals import Vitals
 
-Condition = Literal["live", "late", "stopping", "dead"]
+Condition = Literal["live", "late", "blocked", "stopping", "dead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class WatchedWorker:
     held: int
     lease_left: timedelta
     lasts: timedelta
+    blocked: timedelta | None  # for how long its event loop had stood still at its last renewal, and by what
+    blocked_by: str | None
     started_at: datetime
     stopping: bool
     stuck: int  # attempts that timed out and go on all the same
@@ -62,12 +65,14 @@ class WatchedWorker:
 
     @property
     def condition(self) -> Condition:
-        """How it is. Workers renew after a third of a lease: one with less than half of it left is late."""
-        if self.lease_left <= timedelta(0):
-            return "dead"
-        if self.lease_left < self.lasts / 2:
-            return "late"
-        return "stopping" if self.stopping else "live"
+        """How it is."""
+        health = self.vitals.health
+        return "stopping" if self.stopping and health == "live" else health
+
+    @property
+    def vitals(self) -> Vitals:
+        """Whether it renews its lease, and whether its event loop turns."""
+        return Vitals(self.lease_left, self.lasts, self.blocked, self.blocked_by)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
 from rowlock.model.stats import Count
 from rowlock.model.step import StepKind, StepState
+from rowlock.model.vitals import Vitals
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Candidate:
     slots: int
     held: int
     lease_left: timedelta
+    lasts: timedelta
+    blocked: timedelta | None
+    blocked_by: str | None
     listens: bool  # on the job's queue
     knows: bool  # the job's task
     queues: tuple[str, ...]
@@ -41,6 +45,11 @@ class Candidate:
     def is_alive(self) -> bool:
         """Whether its lease is fresh."""
         return self.lease_left > timedelta(0)
+
+    @property
+    def vitals(self) -> Vitals:
+        """Whether it renews its lease, and whether its event loop turns."""
+        return Vitals(self.lease_left, self.lasts, self.blocked, self.blocked_by)
 
     @property
     def free(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rowlock.model.histogram import Histogram
 from rowlock.model.pause import Pause
+from rowlock.model.vitals import Vitals
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,14 @@ class WorkerStats:
     stuck: int = 0  # attempts that timed out and go on all the same
     restarts: int = 0  # in a row, because of a fault of its own: the last of those is `fault`
     fault: str | None = None  # without restarts: why it claims no more jobs
+    lasts: timedelta = timedelta(seconds=30)  # how long its lease is from one renewal on
+    blocked: timedelta | None = None  # for how long its event loop had stood still at its last renewal
+    blocked_by: str | None = None  # by what: task and job, as far as it could tell
+
+    @property
+    def vitals(self) -> Vitals:
+        """Whether it renews its lease, and whether its event loop turns."""
+        return Vitals(self.lease_left, self.lasts, self.blocked, self.blocked_by)
 
 
 @dataclass(frozen=True, slots=True)

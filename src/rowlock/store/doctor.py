@@ -51,6 +51,12 @@ class InTransaction(NamedTuple):
     seconds: float | None
 
 
+def _session(pid: int, *words: str | None) -> str:
+    """`pid 12 (psql, ann, idle in transaction)`."""
+    who = ", ".join(word for word in words if word)
+    return f"pid {pid} ({who})" if who else f"pid {pid}"
+
+
 class LockHolder(NamedTuple):
     """A session that holds a lock on a table of ours which keeps others from writing to it, and how long at most."""
 
@@ -70,8 +76,34 @@ class LockHolder(NamedTuple):
     @property
     def name(self) -> str:
         """Who it is, for people."""
-        who = ", ".join(word for word in (self.application, self.user, self.state) if word)
-        return f"pid {self.pid} ({who})" if who else f"pid {self.pid}"
+        return _session(self.pid, self.application, self.user, self.state)
+
+
+class DutyHolder(NamedTuple):
+    """A session that has locked rows of `duties`, which of them as far as can be told, and for how long at most."""
+
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    seconds: float | None
+    query_seconds: float | None  # since its last query began
+    duties: list[str]
+
+    @property
+    def held(self) -> timedelta:
+        """How long ago its transaction began."""
+        return timedelta(seconds=self.seconds or 0.0)
+
+    @property
+    def last_query(self) -> timedelta:
+        """How long ago its last query began."""
+        return timedelta(seconds=self.query_seconds or 0.0)
+
+    @property
+    def name(self) -> str:
+        """Who it is, for people."""
+        return _session(self.pid, self.application, self.user, self.state)
 
 
 class Standby(NamedTuple):
@@ -132,6 +164,7 @@ class SchedulesNow(NamedTuple):
     overdue: list[str]
     orphans: list[str]
     forgotten: list[str]
+    missed: list[str]  # slots of the last hour, though a worker lived
 
 
 class Cost(NamedTuple):
@@ -180,6 +213,11 @@ def transactions(most: int) -> Query[InTransaction]:
 def lock_holders(most: int) -> Query[LockHolder]:
     """Sessions that keep everybody else from writing to a table of ours."""
     return Query("lock_holders", {"most": str(most)}, LockHolder._make)
+
+
+def duty_holders(most: int) -> Query[DutyHolder]:
+    """Sessions that have locked duties of the fleet, those that began first."""
+    return Query("duty_holders", {"most": str(most)}, DutyHolder._make)
 
 
 def standbys() -> Query[Standby]:

@@ -53,6 +53,7 @@ class Facts:
     notifications: float | None = None
     transactions: Sequence[doctor.InTransaction] | None = None
     lock_holders: Sequence[doctor.LockHolder] | None = None
+    duty_holders: Sequence[doctor.DutyHolder] | None = None
     standbys: Sequence[doctor.Standby] | None = None
     described: Sequence[doctor.Described] | None = None
     rights: Sequence[doctor.Right] | None = None
@@ -95,6 +96,7 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     [version] = (yield schema.version()) or [(0, 0)]
     facts = Facts(schema_name, version)
     facts.lock_holders = yield from _learn("lock holders", doctor.lock_holders(_MOST_NAMED), facts.unknown)
+    facts.duty_holders = yield from _learn("duty holders", doctor.duty_holders(_MOST_NAMED), facts.unknown)
     try:
         facts.stats = yield from survey()
     except Exception as error:

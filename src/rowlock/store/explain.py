@@ -182,7 +182,9 @@ def _open_step(row: Row) -> OpenStep:
 
 
 def _candidate(row: Row) -> Candidate:
-    worker_id, host, pid, slots, held, lease, listens, knows, listened, version, stopping, stuck = row
+    worker_id, host, pid, slots, held, lease, lasts, blocked, by, listens, knows, listened, version, stopping, stuck = (
+        row
+    )
     return Candidate(
         id=UUID(worker_id),
         host=host,
@@ -190,6 +192,9 @@ def _candidate(row: Row) -> Candidate:
         slots=slots,
         held=held,
         lease_left=timedelta(seconds=lease),
+        lasts=timedelta(seconds=lasts),
+        blocked=None if blocked is None else timedelta(seconds=blocked),
+        blocked_by=by,
         listens=listens,
         knows=knows,
         queues=tuple(listened),

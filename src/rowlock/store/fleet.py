@@ -68,6 +68,8 @@ class WatchedRow(NamedTuple):
     held: int
     lease: float
     lasts: float
+    blocked: float | None
+    blocked_by: str | None
     queues: list[str]
     started_at: str
     version: str
@@ -92,6 +94,8 @@ class WatchedRow(NamedTuple):
             held=self.held,
             lease_left=timedelta(seconds=self.lease),
             lasts=timedelta(seconds=self.lasts),
+            blocked=None if self.blocked is None else timedelta(seconds=self.blocked),
+            blocked_by=self.blocked_by,
             started_at=datetime.fromisoformat(self.started_at),
             stopping=self.stopping,
             stuck=self.stuck,

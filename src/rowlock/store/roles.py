@@ -101,6 +101,7 @@ _VIEW: Rights = {
     "history": {"select": (*_OUTLINE, "ended_at", "expires_on")},
     "queues": {"select": ALL},
     "pauses": {"select": ALL},
+    "duties": {"select": ALL},
     "workers": {"select": ALL},
     "minutes": {"select": ALL},
     "events": {"select": ALL},

@@ -41,6 +41,9 @@ class WorkerNow(NamedTuple):
     slots: int
     held: int
     lease: float
+    lasts: float
+    blocked: float | None
+    blocked_by: str | None
     queues: list[str]
     started_at: str
     version: str

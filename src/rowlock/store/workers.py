@@ -77,9 +77,13 @@ def known_tasks() -> Query[str]:
     return Query("worker_know", {}, first)
 
 
-def renew(*, worker: str) -> Query[Renewed]:
-    """Renew a lease. No row means that it is lost."""
-    return Query("worker_renew", {"worker": worker}, Renewed._make)
+def renew(*, worker: str, blocked: float | None = None, blocked_by: str | None = None) -> Query[Renewed]:
+    """Renew a lease. No row means that it is lost.
+
+    `blocked` is for how many seconds the worker's event loop has stood still, and `blocked_by` what blocks it.
+    """
+    said = None if blocked is None else str(blocked)
+    return Query("worker_renew", {"worker": worker, "blocked": said, "blocked_by": blocked_by}, Renewed._make)
 
 
 def held(*, worker: str) -> Query[str]:

@@ -25,6 +25,13 @@ class Pulse:
         self._asked = time.monotonic()
         self._answered: float | None = self._asked
         self._is_blocked = False
+        self._culprit: str | None = None
+
+    def blocked(self) -> tuple[float | None, str | None]:
+        """For how many seconds the loop has been blocked, and by what as far as is known; nothing while it turns."""
+        if not self._is_blocked or self._answered is not None:
+            return None, None
+        return time.monotonic() - self._asked, self._culprit
 
     def feel(self) -> None:
         """Look, and ask again; to be called about every ASK_EVERY seconds."""
@@ -48,7 +55,7 @@ class Pulse:
 
     def _warn(self, seconds: float) -> None:
         task = asyncio.current_task(self._loop)
-        culprit = None if task is None else self._blame(task)
+        culprit = self._culprit = None if task is None else self._blame(task)
         log.warning(
             "the event loop has been blocked for %.1f s by %s: nothing else of this worker runs meanwhile, though its "
             "lease is kept; what blocks belongs into a sync task, or into asyncio.to_thread",

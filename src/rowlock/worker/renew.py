@@ -180,7 +180,8 @@ class Renewer:
 
     def _renew(self, connection: Steady) -> None:
         sent = self._lease.now()
-        if answer := connection.run(workers.renew(worker=self._worker)):
+        seconds, culprit = self._pulse.blocked()
+        if answer := connection.run(workers.renew(worker=self._worker, blocked=seconds, blocked_by=culprit)):
             self._lease.renewed(sent, answer[0].now)
             self._compare(connection.schema, answer[0])
         else:

@@ -562,6 +562,8 @@ create table rowlock.workers (
     stuck       integer not null default 0,     -- attempts that timed out and go on all the same
     restarts    integer not null default 0,     -- how often in a row this process began anew because of a fault of its own
     fault       text,                           -- the last of those
+    blocked     float8,                         -- for how many seconds its event loop had stood still at its last renewal
+    blocked_by  text,                           -- by what: task and job, as far as it can tell
     -- Claims that found jobs, in the last minute in which there were any: how many, their jobs, their seconds.
     claims          integer not null default 0,
     claimed         integer not null default 0,

@@ -315,6 +315,8 @@ create table rowlock.workers (
     stuck integer not null default 0,
     restarts integer not null default 0,
     fault text,
+    blocked double precision,
+    blocked_by text,
     claims integer not null default 0,
     claimed integer not null default 0,
     claim_seconds double precision not null default 0,

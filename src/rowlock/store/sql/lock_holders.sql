@@ -12,6 +12,6 @@ where held.granted
     and held.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
     and held.pid <> pg_backend_pid()
     and class.relnamespace = (select jobs.relnamespace from pg_class as jobs where jobs.oid = 'rowlock.jobs'::regclass)
-    and class.relname in ('jobs', 'history', 'keys', 'workers', 'steps', 'events')
+    and class.relname in ('jobs', 'history', 'keys', 'workers', 'steps', 'events', 'duties', 'schedules')
 order by (class.relname = 'jobs') desc, session.xact_start
 limit :most::integer;

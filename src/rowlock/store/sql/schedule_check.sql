@@ -1,7 +1,8 @@
 -- Which schedules are unwell: overdue, because nobody fires them; declared by code that no live worker has; paused for over
--- a day, with nothing said of the end. Each up to :most names, and how many there are in all.
+-- a day, with nothing said of the end; and those of which slots of the last hour were missed although a worker lived that had
+-- been there before. Each up to :most names, and how many there are in all.
 with living as materialized (
-    select worker.schedules from rowlock.workers as worker where worker.lease > rowlock.now()
+    select worker.schedules, worker.started_at from rowlock.workers as worker where worker.lease > rowlock.now()
 ),
 seen as materialized (
     select
@@ -17,4 +18,16 @@ select
     (select max(late) from seen),
     array(select name from seen where late > :late::float8 order by late desc limit :most::integer),
     array(select name from seen where orphan order by name limit :most::integer),
-    array(select name from seen where forgotten order by name limit :most::integer);
+    array(select name from seen where forgotten order by name limit :most::integer),
+    array(
+        select name
+        from seen
+        where exists (
+            select from rowlock.firings as firing
+            where firing.schedule = seen.name and firing.reason = 'missed' and firing.job is null
+                and firing.slot > rowlock.now() - interval '1 hour'
+                and firing.slot > (select min(started_at) from living)
+        )
+        order by name
+        limit :most::integer
+    );

@@ -3,6 +3,7 @@ select
     worker.id, worker.host, worker.pid, worker.slots,
     (select count(*) from rowlock.jobs as job where job.state = 'running' and job.worker = worker.id)::integer as held,
     extract(epoch from worker.lease - rowlock.now())::float8 as lease,
+    extract(epoch from worker.lasts)::float8 as lasts, worker.blocked, worker.blocked_by,
     worker.queues, worker.started_at, worker.version, worker.stuck, worker.restarts, worker.fault,
     worker.claims, worker.claimed, worker.claim_seconds, worker.claim_slowest
 from rowlock.workers as worker

@@ -12,6 +12,7 @@ select
         ) as held
     )::integer as held,
     extract(epoch from worker.lease - rowlock.now())::float8 as lease,
+    extract(epoch from worker.lasts)::float8 as lasts, worker.blocked, worker.blocked_by,
     :queue = any(worker.queues) as listens, :task = any(worker.tasks) as knows,
     worker.queues, worker.version, worker.stopping, worker.stuck
 from rowlock.workers as worker

@@ -1,10 +1,10 @@
--- Renew a lease, if nobody has taken its worker for dead; returns the database's time, the schema's version and the oldest code
--- that can use it: the schema may have been migrated since the worker started.
+-- Renew a lease, if nobody has taken its worker for dead, and say whether its event loop is blocked; returns the database's time,
+-- the schema's version and the oldest code that can use it: the schema may have been migrated since the worker started.
 -- No row: others may have rescued the jobs, and this worker must stop them. One that has run out and is not marked (job_rescue, worker_look) is renewed all the same: a
 -- worker does not ask for it unless its own clock says that it holds, so the database's clock was put forward.
 -- It reads no job: under a held snapshot that costs more from minute to minute, and a lease must not wait for it.
 update rowlock.workers
-set lease = rowlock.now() + lasts
+set lease = rowlock.now() + lasts, blocked = :blocked::float8, blocked_by = :blocked_by
 where id = :worker::uuid and (lease > rowlock.now() or lease > started_at)
 returning
     extract(epoch from rowlock.now())::float8,
