@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 
 import httpx
+import psycopg
 import pytest
 
 from rowlock import InvalidOption, Rowlock
 from rowlock.dashboard import Dashboard, Tokens, Visitor
 from rowlock.dashboard.cookie import CSRF, SESSION
 from rowlock.dashboard.login import IDLE, LONGEST, Attempts, fresh_token
+from rowlock.dashboard.logins import Login, LoginBook
 from tests.dashboard.browser import OURS, Browser, browsing
 
 LOOK = "/api/openapi.json"  # needs a visitor and no database
@@ -56,11 +59,14 @@ def enter(browser: Browser, made: tuple[str, str]) -> Enter:
     """Loads the page and sends its form."""
 
     def sent(token: str | None = None, **fields: str) -> httpx.Response:
-        page = browser.get("/login")
-        csrf = re.findall(r'name="csrf" value="([^"]+)"', page.text)[-1]
-        return browser.post("/login", data={"token": token or made[0], "csrf": csrf, **fields}, headers=OURS)
+        return log_in(browser, token or made[0], **fields)
 
     return sent
+
+
+def log_in(browser: Browser, token: str, **fields: str) -> httpx.Response:
+    csrf = re.findall(r'name="csrf" value="([^"]+)"', browser.get("/login").text)[-1]
+    return browser.post("/login", data={"token": token, "csrf": csrf, **fields}, headers=OURS)
 
 
 def set_cookies(answer: httpx.Response) -> dict[str, str]:
@@ -327,3 +333,56 @@ def test_a_role_that_there_is_not_is_refused_and_so_are_odd_names_and_short_secr
         Tokens("ann:operator:x")
     with pytest.raises(InvalidOption, match="16 characters"):
         Tokens([], secret="short")  # noqa: S106  of a test
+
+
+def test_logins_logouts_and_wrong_tokens_are_in_the_audit_and_never_more_than_are_counted(
+    app: Rowlock, tokens: Tokens, made: tuple[str, str]
+) -> None:
+    with browsing(Dashboard(app, auth=tokens)) as browser:
+        log_in(browser, made[0])
+        browser.get("/audit")
+        browser.post("/logout", data={"csrf": browser.csrf}, headers=OURS)
+        for number in range(6):
+            log_in(browser, f"wrong-{number}")
+            browser.get(LOOK, headers={"authorization": f"Bearer wrong-{number}"})
+        log_in(browser, made[0])
+        page = browser.get("/audit").text
+
+    events = list(reversed(app.jobs.events(limit=100)))
+    assert [(one.kind, one.actor) for one in events] == [
+        ("logged_in", "ann"),
+        ("logged_out", "ann"),
+        *[("login_failed", "unknown")] * 10,  # of twelve: after these an address has to wait
+        ("logged_in", "ann"),
+    ]
+    assert events[0].details == {"from": "127.0.0.1", "role": "operator"}
+    assert "logged in from 127.0.0.1 as operator" in page
+    assert "tried a wrong token from 127.0.0.1" in page
+
+
+def test_of_wrong_tokens_from_many_addresses_no_more_than_sixty_a_minute_are_written(app: Rowlock) -> None:
+    clock = Clock()
+    book = LoginBook(app.database, clock=clock)
+
+    async def flood() -> None:
+        async with app:
+            await book.write([Login("login_failed", f"10.0.0.{number}") for number in range(70)])
+            clock.now += 60
+            await book.write([Login("login_failed", "10.0.1.1")])
+
+    asyncio.run(flood())
+
+    assert len(app.jobs.events(limit=100)) == 61
+
+
+def test_a_login_that_cannot_be_written_keeps_nobody_out(
+    app: Rowlock, tokens: Tokens, made: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(app.database.conninfo(), autocommit=True) as db:
+        db.execute("alter table rowlock.events rename to away")
+
+    with browsing(Dashboard(app, auth=tokens)) as browser:
+        entered = [log_in(browser, made[0]).status_code for _ in range(2)]
+
+    assert entered == [303, 303]
+    assert len([line for line in caplog.messages if "cannot be written into the audit" in line]) == 1

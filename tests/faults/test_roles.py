@@ -106,7 +106,7 @@ LOOKS = {
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
-    *("job_edit", "event_enqueued", "job_hold"),
+    *("job_edit", "event_enqueued", "event_login", "job_hold"),
     *(
         "job_move",
         "job_reprioritise",

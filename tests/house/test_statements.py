@@ -346,6 +346,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         stats.events(limit=5),
         stats.events(limit=5, job=new_id(), before=Event(uuid4(), datetime.now(UTC), "moved", None, "me", {})),
     ],
+    events.login: [
+        events.login("logged_in", actor="ann", address="127.0.0.1", role="operator"),
+        events.login("login_failed", actor="unknown", address="::1", role=None),
+    ],
     events.scan: [
         events.scan(kind=None, actor=None, job=None, before=None, limit=5),
         events.scan(kind="moved", actor="me", job=uuid4(), before=EventPlace(datetime.now(UTC), uuid4()), limit=5),

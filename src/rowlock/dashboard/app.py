@@ -23,6 +23,7 @@ from rowlock.dashboard.answer import Answers, Endpoint
 from rowlock.dashboard.desk import LONGEST_LOOK
 from rowlock.dashboard.guard import Guard
 from rowlock.dashboard.login import Tokens
+from rowlock.dashboard.logins import NOTED, Login, LoginBook
 from rowlock.dashboard.openapi import SIGNALS, description
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.pages import PAGES
@@ -67,6 +68,7 @@ class Dashboard:
             can_log_out=isinstance(auth, Tokens),
         )
         self.pages, self.actions = (*PAGES, *pages), (*ACTIONS, *actions)
+        self._logins = LoginBook(None if read_only else app.database)
         self.webhooks = None if read_only else Webhooks.find(webhooks)
         files = _Static(directory=STATIC, packages=[(package, "static") for package in packages])
         self.routes = [*self._routes(auth), Mount(f"/static/{assets()}", files, name="static")]
@@ -81,8 +83,10 @@ class Dashboard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        await self._asgi(scope, receive, send)
+        """Serve one request; then write down who has logged in or out by it, or has failed to."""
+        noted: list[Login] = []
+        await self._asgi({**scope, NOTED: noted}, receive, send)
+        await self._logins.write(noted)
 
     def end_streams(self) -> None:
         """End what browsers watch, so that a server can stop."""

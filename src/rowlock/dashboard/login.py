@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from rowlock.dashboard.cookie import SESSION
+from rowlock.dashboard.logins import Login, note
 from rowlock.dashboard.visitor import Role, Visitor, check_role
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
@@ -102,20 +103,26 @@ class Tokens:
         """Who a request is from: by its bearer token, else by its session."""
         said = connection.headers.get("authorization", "")
         if said.lower().startswith(_BEARER):
-            return self.visitor(said[len(_BEARER) :].strip(), address_of(connection))
+            return self.visitor(said[len(_BEARER) :].strip(), connection)
         session = self.session(connection.cookies.get(SESSION, ""))
-        return None if session is None else self._visitors.get(session.digest)
+        return None if session is None else self.whose(session)
 
-    def visitor(self, token: str, address: str) -> Visitor | None:
+    def whose(self, session: Session) -> Visitor | None:
+        """Whose session this is; nobody's once their token was taken away."""
+        return self._visitors.get(session.digest)
+
+    def visitor(self, token: str, connection: HTTPConnection) -> Visitor | None:
         """Whose token this is; every one is compared, however soon one fits. Who guesses on is told to wait: 429."""
         digest = digest_of(token).encode()
         found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known.encode(), digest)]
         if found:
             return found[0]
+        address = address_of(connection)
         if self._attempts.too_many(address):
             raise HTTPException(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
         # No more lines than guesses that are counted, so that nobody fills a disk with them.
         log.warning("a wrong token from %s, %d in the last minute", shown(address), self._attempts.failed(address))
+        note(connection, Login("login_failed", address))
         return None
 
     def begin(self, token: str) -> str:

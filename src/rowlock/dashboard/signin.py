@@ -16,6 +16,7 @@ from rowlock.dashboard.answer import Answers
 from rowlock.dashboard.cookie import CSRF, SESSION, end_cookie, set_cookie
 from rowlock.dashboard.guard import has_token
 from rowlock.dashboard.login import IDLE, Tokens, address_of
+from rowlock.dashboard.logins import Login, note
 from rowlock.model.names import shown
 
 log = logging.getLogger("rowlock.dashboard")
@@ -45,10 +46,11 @@ class SignIn:
         if not has_token(request, said.get("csrf")):
             raise HTTPException(403, _STALE)
         token, wanted = said.get("token", "").strip(), said.get("next", "/")
-        visitor = self._tokens.visitor(token, address_of(request))
+        visitor = self._tokens.visitor(token, request)
         if visitor is None:
             wrong = "This token is not valid here. Check that you copied all of it."
             return self._page(request, wanted=wanted, wrong=wrong, status=401)
+        note(request, Login("logged_in", address_of(request), visitor.name, visitor.role))
         log.info("%s logged in as %s from %s", shown(visitor.name), visitor.role, shown(address_of(request)))
         answer = RedirectResponse(root_of(request.scope) + (wanted if is_ours(wanted) else "/"), 303)
         set_cookie(request, answer, SESSION, self._tokens.begin(token), age=IDLE)
@@ -60,7 +62,9 @@ class SignIn:
             raise HTTPException(403, _STALE)
         session = self._tokens.session(request.cookies.get(SESSION, ""))
         if session is not None:
+            visitor = self._tokens.whose(session)
             self._tokens.end(session)
+            note(request, Login("logged_out", address_of(request), None if visitor is None else visitor.name))
             log.info("a session was logged out from %s", shown(address_of(request)))
         answer = RedirectResponse(f"{root_of(request.scope)}{LOGIN}", 303)
         end_cookie(request, answer, SESSION)

@@ -49,6 +49,11 @@ def scan(
     )
 
 
+def login(kind: str, *, actor: str, address: str, role: str | None) -> Query[None]:
+    """Write down that somebody has logged in or out of the dashboard, or has failed to."""
+    return Query("event_login", {"kind": kind, "actor": actor, "address": address, "role": role}, lambda _row: None)
+
+
 def page(
     *,
     kind: str | None,

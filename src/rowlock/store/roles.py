@@ -196,6 +196,7 @@ ROLES: tuple[Role, ...] = (
         events=(
             *("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "paused", "resumed"),
             *("added", "edited", "removed", "run_now", "forked", "enqueued", "signalled"),
+            *("logged_in", "login_failed", "logged_out"),
         ),
     ),
 )
