@@ -80,8 +80,8 @@ def test_workers_are_listed_with_what_they_hold(rowlock: Type, app: Rowlock, eng
     assert line.split()[:3] == ["test", "1", "1/1"]
     [worker] = json.loads(in_json.out)["workers"]
     assert worker.keys() == {
-        "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version", "stuck",
-        "restarts", "fault",
+        "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version", "condition", "stuck",
+        "blocked", "blocked_by", "restarts", "fault",
     }  # fmt: skip
     assert (worker["id"], worker["held"]) == (engine.worker, 1)
 

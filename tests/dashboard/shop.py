@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from rowlock import Context, Retry, Rowlock, current_job
@@ -130,6 +130,19 @@ async def checkout(ctx: Context, order: int, items: int, cents: int) -> str:
     parcel = await ctx.step(ship, order)
     await ctx.sleep(timedelta(hours=30 if order % 2 else 0))
     return parcel
+
+
+@dataclass
+class Slot:
+    """When an order is to be brought."""
+
+    at: datetime
+
+
+@app.workflow(name="orders.deliver", version=1, queue="orders")
+async def deliver(ctx: Context, order: int) -> str:
+    slot = await ctx.signal("slot", schema=Slot)
+    return f"order {order} at {slot.at.isoformat()}"
 
 
 async def proofread(name: str) -> int:

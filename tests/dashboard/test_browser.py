@@ -12,7 +12,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
+from tests.dashboard import shop as goods
+from tests.dashboard.books import becomes, said
 from tests.dashboard.chromium import ROOT, Shop, Tab, needs_chromium, tab
+from tests.rows import Db
 
 pytestmark = needs_chromium
 
@@ -173,6 +176,28 @@ def test_times_are_the_readers_or_utc_if_they_say_so(browser: Browser, shop: Sho
         assert "Asia/Kat" in str(row.get_attribute("title"))
         opened.go("/jobs")  # it is kept
         expect(page.get_by_role("button", name="UTC")).to_be_visible()
+
+
+def test_what_is_typed_and_what_a_mark_says_is_in_the_readers_zone_too(browser: Browser, shop: Shop, books: Db) -> None:
+    order = goods.deliver.enqueue(7)
+    with tab(browser, shop.link, zone="Asia/Kathmandu") as opened:
+        books.execute(
+            "insert into rowlock.firings values (%s, now() - interval '1 hour', null, %s, now())",
+            ["stock.sync", "overlap"],
+        )
+        page = opened.go("/schedules/stock.sync")
+        title = page.locator("svg.firings title").first
+        moment = datetime.fromisoformat(str(title.get_attribute("data-at"))) + timedelta(hours=5, minutes=45)
+        assert f"{moment:%H:%M}" in str(title.text_content())
+
+        page = opened.go(f"/workflows/{order.id}")
+        field = page.get_by_label("At")
+        expect(field.locator("xpath=..")).to_contain_text("in the time of Asia/Kat")
+        field.fill("2031-03-01T08:00")
+        page.get_by_role("button", name="Send").click()
+
+        becomes(books, order.id, "succeeded")
+    assert said(books, order.id, "result") == "order 7 at 2031-03-01T02:15:00+00:00"
 
 
 def test_all_that_a_browser_loads_is_small() -> None:

@@ -1489,4 +1489,40 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_borrowed.py::test_a_connection_in_pipeline_mode_is_refused_before_anything_is_sent",
         [Change("db/borrowed/psycopg.py", "        raise in_pipeline()", "        pass")],
     ),
+    Mutant(
+        "V3",
+        "a worker does not say that its event loop is blocked",
+        "tests/test_doctor.py::test_a_worker_whose_event_loop_is_blocked_says_so_with_its_renewal",
+        [Change("worker/pulse.py", "        if not self._is_blocked or", "        if True or")],
+    ),
+    Mutant(
+        "V4",
+        "a worker whose process is stopped looks well until its lease is over",
+        "tests/test_doctor.py::test_a_worker_whose_process_is_stopped_is_told_of_within_its_lease",
+        [Change("model/vitals.py", "self.lease_left < self.lasts / 2", "self.lease_left < self.lasts / 99")],
+    ),
+    Mutant(
+        "V5",
+        "nobody is told who keeps the workers from a duty",
+        "tests/test_doctor.py::test_a_session_that_keeps_workers_from_a_duty_is_the_first_line",
+        [Change("store/sql/duty_holders.sql", "('RowShareLock', 'RowExclusiveLock')", "('RowExclusiveLock')")],
+    ),
+    Mutant(
+        "V6",
+        "slots that were missed while a worker lived look like those of a time without workers",
+        "tests/test_doctor.py::test_a_fault_among_the_rows_turns_its_lines_and_no_others",
+        [Change("store/sql/schedule_check.sql", "and firing.slot > (select min(started_at) from living)", "")],
+    ),
+    Mutant(
+        "D12",
+        "a login leaves no trace in the audit",
+        "tests/dashboard/test_security_login.py::test_logins_logouts_and_wrong_tokens_are_in_the_audit_and_never_more_than_are_counted",
+        [Change("dashboard/app.py", "        await self._logins.write(noted)\n", "")],
+    ),
+    Mutant(
+        "D13",
+        "what is typed into a field of date and time is taken for UTC",
+        "tests/dashboard/test_browser.py::test_what_is_typed_and_what_a_mark_says_is_in_the_readers_zone_too",
+        [Change("dashboard/static/forms.js", "zoned(form, button)", "new URLSearchParams(new FormData(form, button))")],
+    ),
 )

@@ -113,11 +113,10 @@ class Tokens:
 
     def visitor(self, token: str, connection: HTTPConnection) -> Visitor | None:
         """Whose token this is; every one is compared, however soon one fits. Who guesses on is told to wait: 429."""
-        digest = digest_of(token).encode()
+        digest, address = digest_of(token).encode(), address_of(connection)
         found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known.encode(), digest)]
         if found:
             return found[0]
-        address = address_of(connection)
         if self._attempts.too_many(address):
             raise HTTPException(429, "too many wrong tokens; wait a minute", {"retry-after": "60"})
         # No more lines than guesses that are counted, so that nobody fills a disk with them.

@@ -81,7 +81,7 @@ def _read(term: str, known: Known) -> tuple[str, str]:
 
 
 def _guess(word: str, known: Known) -> tuple[str, str]:
-    """What a word alone means: an id, a state, a task or the end of its name, a queue, else a key."""
+    """What a word alone means: an id, a state, a task or the end of one, a queue, an error, else a key."""
     if read_id(word) is not None:
         return "ids", word
     if word in STATES:

@@ -1,5 +1,6 @@
 // Forms that act: sent without leaving the page, answered by a sentence. A dialog asks first where the form says so.
 import { refresh } from "./live.js";
+import { zoned } from "./times.js";
 
 export function toast(text, { bad = false, to = null } = {}) {
   const box = document.createElement("div");
@@ -51,7 +52,7 @@ function complain(form, text) {
 async function act(form, button) {
   complain(form, null);
   const buttons = form.querySelectorAll("button");
-  const said = new URLSearchParams(new FormData(form, button)); // before: a button that is disabled says nothing
+  const said = zoned(form, button); // before: a button that is disabled says nothing
   buttons.forEach((one) => { one.disabled = true; });
   try {
     const { ok, told } = await send(form, button, said);
