@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -158,7 +159,11 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(client: Browser) -> None:
 @pytest.mark.parametrize(
     ("typed", "fields"),
     [
-        ("queue:mail task:send", {"queue": "mail", "task": "send"}),
+        ("queue:mail task:send", {"queue": "mail", "task": "shop.send"}),
+        ("task:shop queue:ma", {"task": "shop", "queue": "mail"}),  # of two tasks, one has to choose
+        ("ConnectionError", {"error": "ConnectionError"}),
+        ("CardDeclined", {"error": "CardDeclined"}),
+        ("Order", {"key": "Order"}),
         ("error:Timeout tag:x order_id=17", {"error": "Timeout", "tag": "x", "arg": ("order_id=17",)}),
         ('task:"a b" note="x y"', {"task": "a b", "arg": ('note="x y"',)}),
         ('{"a": 1, "b": "c d"}', {"arg": ('{"a": 1, "b": "c d"}',)}),
@@ -175,6 +180,22 @@ def test_what_is_typed_becomes_a_filter(typed: str, fields: dict[str, Any]) -> N
     known = Known(tasks=("shop.send", "shop.pay"), queues=("mail", "slow"))
 
     assert read_terms(typed, known) == fields
+
+
+def test_where_a_name_is_unknown_those_that_are_near_stand_there(client: Browser, app: Rowlock, db: Db) -> None:
+    for name in ("mail.send", "mail.send_all", "pay"):
+        app.task(name=name)(lambda: None)
+
+    by_part, by_sound = client.get("/jobs?task=send").text, client.get("/jobs?task=mial.send").text
+    as_key, as_error = client.get("/jobs?key=Boom").text, client.get("/jobs?error=CardLost").text
+
+    assert re.findall(r'<a href="(/jobs\?task=[^"]+)">[\w.]+</a>', by_part) == [
+        "/jobs?task=mail.send",
+        "/jobs?task=mail.send_all",
+    ]
+    assert '<a href="/jobs?task=mail.send">mail.send</a>' in by_sound
+    assert 'href="/jobs?error=Boom"' in as_key
+    assert 'href="/jobs?key=CardLost"' in as_error
 
 
 def test_an_id_that_is_typed_leads_to_its_job_and_terms_to_their_address(client: Browser, db: Db) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from uuid import UUID, uuid4
 
 import psycopg
@@ -14,6 +15,8 @@ import pytest
 
 from rowlock import Filter, Job, Key, Rowlock, RowlockError, Task
 from rowlock.db.session import connect, run
+from rowlock.store import events
+from rowlock.store.query import Conversation, alone
 from rowlock.store.roles import ALL, ROLES, Role
 from rowlock.workflow.context import Context
 from tests.cli.conftest import Type, shop, typed
@@ -74,7 +77,11 @@ WORKS = {
     "job_replace",
     *("duty_take", "duty_turn", "partition_lock", "event_clear", "lane_tell"),
 }
-EXAMINES = {"minute_peak", "schedule_check"}  # rowlock doctor; the rest of what it asks is about catalogues
+EXAMINES = {
+    "duty_holders",
+    "minute_peak",
+    "schedule_check",
+}  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
     *("lane_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
@@ -520,6 +527,10 @@ def test_a_viewer_sees_jobs_without_their_data(estate: Estate, typed: Type) -> N
     assert not [said for said in printed if secret in said.out + said.err]
 
 
+def log_in(kind: str, _resend: bool) -> Conversation[list[None]]:  # noqa: FBT001  as converse calls it
+    return alone(events.login(kind, actor="ann", address="::1", role=None))
+
+
 def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
     queue = f"q-{uuid4()}"
     with estate.session(OWNER) as db, estate.app("operator") as app:
@@ -556,6 +567,8 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
         app.signal(workflow, "paid", by="ann")
         with estate.session("operator") as sql:
             in_sql = one(sql, "select rowlock.cancel(%s)", jobs[1])
+        for kind in ("logged_in", "logged_out", "login_failed"):
+            app.database.converse(partial(log_in, kind))
         kinds = {event.kind for event in app.jobs.events(limit=100)}
 
         forget(db, workflow)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +17,10 @@ MOST_TYPED: Final = 4_000
 """Characters of a search."""
 _ALSO: Final = {"arg": "arg", "args": "arg", "argument": "arg", "id": "ids", "ids": "ids", "ended": "ended_after"}
 _PREFIXES: Final = {name: name for name in (*NAMES, "state")} | _ALSO | {name: name for name in MOMENTS}
+# ConnectionError, CardDeclined, OSError, Timeout: as types of errors are written, and keys seldom.
+_ERROR: Final = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception|Timeout)|Timeout|(?:[A-Z][a-z0-9]+){2,})")
+_SIMILAR: Final = 0.6
+_MOST_NEAR: Final = 5
 _SEVERAL: Final = ("state", "arg", "ids")
 
 
@@ -73,7 +78,8 @@ def split(typed: str) -> Iterator[str]:
 def _read(term: str, known: Known) -> tuple[str, str]:
     prefix, colon, rest = term.partition(":")
     if colon and rest and prefix.lower() in _PREFIXES:
-        return _PREFIXES[prefix.lower()], _bare(rest)
+        kind, word = _PREFIXES[prefix.lower()], _bare(rest)
+        return kind, _meant(word, {"task": known.tasks, "queue": known.queues}.get(kind, ()))
     name, equals, _ = term.partition("=")
     if term.startswith("{") or (equals and name and '"' not in name):
         return "arg", term
@@ -91,7 +97,31 @@ def _guess(word: str, known: Known) -> tuple[str, str]:
     if word in known.queues:
         return "queue", word
     ending = [task for task in known.tasks if task.endswith(f".{word}")]
-    return ("task", ending[0]) if len(ending) == 1 else ("key", word)
+    if len(ending) == 1:
+        return "task", ending[0]
+    return ("error" if _ERROR.fullmatch(word) else "key"), word
+
+
+def _meant(word: str, names: Collection[str]) -> str:
+    """The one name that ends with this after a dot, or begins with it; the word itself if there is none, or several."""
+    if word in names:
+        return word
+    for fits in (
+        [name for name in names if name.endswith(f".{word}")],
+        [name for name in names if name.startswith(word)],
+    ):
+        if fits:
+            return fits[0] if len(fits) == 1 else word
+    return word
+
+
+def near(word: str | None, names: Collection[str]) -> tuple[str, ...]:
+    """Names that may have been meant by a word that is none: those that it is part of, then those that read like it."""
+    if not word or word in names:
+        return ()
+    part = word.strip("*").lower()
+    holding = [name for name in names if part and part in name.lower()]
+    return tuple(dict.fromkeys([*holding, *get_close_matches(word, names, cutoff=_SIMILAR)]))[:_MOST_NEAR]
 
 
 def _bare(text: str) -> str:

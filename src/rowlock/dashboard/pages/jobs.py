@@ -15,7 +15,7 @@ from rowlock.dashboard.names import known_names
 from rowlock.dashboard.orders import Order
 from rowlock.dashboard.page import Elsewhere, Page
 from rowlock.dashboard.render import address
-from rowlock.dashboard.search import MOST_TYPED, read_id, read_terms, suggestions
+from rowlock.dashboard.search import MOST_TYPED, near, read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
 from rowlock.model.answer import Page as Found
 from rowlock.model.filter import Filter
@@ -41,7 +41,7 @@ class JobsShown:
 
     `next` is the `before` of the next page, None after the last.
     `verbs` are what can be done with such jobs. With `cut_short` it has looked at `looked` jobs, back to `back_to`, and
-    has not come to an end: there may be more.
+    has not come to an end: there may be more. Where a name is unknown, those `near` it may have been meant.
     """
 
     at: datetime
@@ -55,6 +55,8 @@ class JobsShown:
     suggestions: tuple[str, ...]
     tasks: tuple[str, ...]
     queues: tuple[str, ...]
+    near_tasks: tuple[str, ...]
+    near_queues: tuple[str, ...]
 
 
 async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
@@ -80,6 +82,8 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         suggestions=suggestions(known),
         tasks=tuple(desk.look.tasks.names()) or known.tasks,
         queues=known.queues,
+        near_tasks=near(asked.task, known.tasks),
+        near_queues=near(asked.queue, known.queues),
     )
 
 

@@ -1,5 +1,5 @@
--- Renew a lease, if nobody has taken its worker for dead, and say whether its event loop is blocked; returns the database's time,
--- the schema's version and the oldest code that can use it: the schema may have been migrated since the worker started.
+-- Renew a lease, if nobody has taken its worker for dead, and say whether its event loop is blocked.
+-- Returns the database's time, the schema's version and the oldest code that can use it: it may have been migrated meanwhile.
 -- No row: others may have rescued the jobs, and this worker must stop them. One that has run out and is not marked (job_rescue, worker_look) is renewed all the same: a
 -- worker does not ask for it unless its own clock says that it holds, so the database's clock was put forward.
 -- It reads no job: under a held snapshot that costs more from minute to minute, and a lease must not wait for it.
