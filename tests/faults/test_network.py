@@ -70,6 +70,20 @@ def test_a_settle_that_arrives_when_the_job_is_somebody_elses_changes_nothing(sc
     assert scene.endings() == {str(job.id): ending}
 
 
+def test_a_look_whose_connection_breaks_is_not_taken_for_a_slow_one(scene: Scene) -> None:
+    scene.db.execute(
+        "insert into rowlock.jobs (id, queue, task, attempts, run_at, created_at, args)"
+        """ values (rowlock.uuid7(), 'default', 'touch', 1, now() - interval '1 hour', now(), '{"n": 1}')"""
+    )
+    broken = scene.proxy.on("lane_due", Cut(after=True), who="rowlock claim")
+
+    member = scene.worker()
+    until(broken.happened.is_set, limit=LIMIT)
+    until(scene.endings, what="the end of what had been due", limit=LIMIT)
+
+    assert "too slow" not in member.said
+
+
 @pytest.mark.parametrize(("statement", "everywhere"), [("job_settle", False), ("worker_renew", True)])
 def test_a_hole_that_heals_within_the_lease_costs_nothing(scene: Scene, statement: str, *, everywhere: bool) -> None:
     member = scene.patient_worker()

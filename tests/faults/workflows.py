@@ -156,6 +156,18 @@ def _enter_and_pass(connection: Any, n: int, gate: str) -> str:  # noqa: ANN401 
     return _pass_in_a_thread(n, gate)
 
 
+# For servers that crash
+
+
+@app.workflow(name="take a word", retry=Retry(attempts=5, base=timedelta(0)))
+async def take_a_word(ctx: Context, n: int) -> str:
+    """Do something, then wait until somebody says a word."""
+    with attempt(n=n) as token:
+        knows(n, "roll", await ctx.step(roll, n))
+        knows(n, "word", await ctx.signal("word"))
+        return token
+
+
 # For many at once
 
 

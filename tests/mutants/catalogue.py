@@ -826,6 +826,25 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "W12",
+        "a signal is acknowledged before it is on disk, and a crash of the server loses it",
+        "tests/faults/test_crashes_around_a_wake.py"
+        "::test_a_workflow_goes_on_with_what_it_was_told_wherever_the_server_crashes",
+        [
+            Change(
+                "store/sql/signal_send.sql",
+                "as sent;",
+                "as sent\nwhere set_config('synchronous_commit', 'off', true) = 'off';",
+            ),
+        ],
+    ),
+    Mutant(
+        "R15",
+        "a connection that breaks under a look from the bottom is taken for a look that is too slow",
+        "tests/faults/test_network.py::test_a_look_whose_connection_breaks_is_not_taken_for_a_slow_one",
+        [Change("worker/claim.py", "            if not error.slow:", "            if False:")],
+    ),
+    Mutant(
         "R12",
         "progress is written while the handler's own transaction is open",
         "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",

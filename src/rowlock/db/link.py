@@ -42,13 +42,17 @@ class Refused(Exception):  # an answer of the server's, not a fault of ours
         # It may as well be the surroundings' fault: no job may pay for it unless others could be written meanwhile.
         self.unclear = isinstance(error, psycopg.Error) and blame(error) is Blame.UNCLEAR
         # Of time no single row is to blame.
-        self.slow = isinstance(error, Late | psycopg.errors.QueryCanceled)
+        self.slow = _is_slow(error)
         # A row for which no partition is there violates a check that has no name.
         self.lacks_partition = isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
 
 
 class Lost(Exception):  # as above
     """A query that is said only once has not been answered as it should; whether it was heard is not known."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__(first_line(error))
+        self.slow = _is_slow(error)
 
 
 class Link:
@@ -214,7 +218,7 @@ class Link:
         except psycopg.Error as error:
             if trouble(error) is Trouble.GONE:
                 await connection.close()
-            raise Lost(first_line(error)) from error
+            raise Lost(error) from error
 
     async def _pause(self, pauses: Iterator[float], fault: str) -> None:
         self._note(fault)
@@ -307,6 +311,10 @@ class _Ear:
         self._listening.cancel()
         await asyncio.wait([self._listening])
         await self._link.close()
+
+
+def _is_slow(error: Exception) -> bool:
+    return isinstance(error, Late | psycopg.errors.QueryCanceled)
 
 
 def _pauses() -> Iterator[float]:

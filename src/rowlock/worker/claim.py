@@ -277,6 +277,8 @@ class Claimer:
         try:
             [outlook] = await self._link.once(queues.due_in(lanes, within=timedelta(0)))
         except Lost as error:
+            if not error.slow:  # the connection broke, which says nothing of the look
+                return False
             self.floors.looked_below(time.monotonic(), max(_LATE, time.monotonic() - started))
             log.warning(
                 "a look at all that the queues hold is too slow (%s): jobs that became due while nobody looked wait; "
