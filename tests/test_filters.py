@@ -117,6 +117,45 @@ def test_a_job_that_has_just_failed_is_found_by_when_it_ended_however_old_it_is(
         app.jobs.cancel(lately)
 
 
+@pytest.mark.parametrize("window", [1, 3, 2_000])
+def test_ended_jobs_alone_are_listed_by_when_they_ended_each_once_latest_first(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(scan, "WINDOW", window)
+    monkeypatch.setattr(scan, "_FIRST", 1)
+    put(db, "ready", task="t1")
+    ends = [3, 1, 2, 2, 5, 2, 1, 4, 2, 2]  # in the order in which they were made; several at the same moment
+    made = [
+        (NOON + end * HOUR, put(db, state, task=task, created_at=NOON, ended_at=NOON + end * HOUR))
+        for end in ends
+        for state, task in (("failed", "t1"), ("succeeded", "t1"), ("failed", "t2"))
+    ]
+    latest = [job for _end, job in sorted(made, reverse=True)]
+    wrong = {record.id for record in app.jobs.list(Filter(task="t1", state="failed"), limit=100).records}
+
+    every, failed, lately = (
+        paged(app, Filter(task="t1", **asked))
+        for asked in ({"ended_before": NOON + 9 * HOUR}, {"state": "failed"}, {"state": "succeeded", "since": NOON})
+    )
+
+    assert len(every) == 20
+    assert every == [job for job in latest if job in {*every}]
+    assert failed == [job for job in latest if job in wrong]
+    assert lately == [job for job in every if job not in wrong]
+    with pytest.raises(InvalidOption, match="no place in this list"):
+        app.jobs.list(Filter(state="failed"), before=latest[0])
+
+
+def paged(app: Rowlock, asked: Filter) -> list[UUID]:
+    """All that match, a page of three at a time, from what a page is written as."""
+    page = app.jobs.list(asked, limit=3)
+    found = list(page.records)
+    while page.next is not None:
+        page = app.jobs.list(asked, limit=3, before=str(page.next))
+        found += page.records
+    return [record.id for record in found]
+
+
 def test_states_are_one_or_several_or_any(app: Rowlock, db: Db) -> None:
     made = {state: put(db, state) for state in ("waiting", "ready", "running", "succeeded", "failed", "cancelled")}
 
@@ -183,14 +222,18 @@ def test_the_look_back_ends_where_jobs_are_older_than_asked_for(
     """Among ten million jobs, those of the last hour are found without reading the others."""
     monkeypatch.setattr(scan, "WINDOW", 10)
     for n in range(50):
-        put(db, "succeeded", created_at=NOON - timedelta(days=5), id=LONG_AGO + f"{n:04}")
+        long_ago = NOON - timedelta(days=5)
+        put(db, "succeeded", created_at=long_ago, ended_at=long_ago, id=LONG_AGO + f"{n:04}")
     wanted = put(db, "succeeded", created_at=NOON)
     looks = monitored(monkeypatch)
 
-    found = ids_of(app, Filter(since=NOON - HOUR, state="succeeded"))
+    found = ids_of(app, Filter(since=NOON - HOUR, state=["ready", "succeeded"]))
+    by_id = len(looks)
+    by_end = ids_of(app, Filter(since=NOON - HOUR, state="succeeded"))
 
-    assert found == [wanted]
-    assert len(looks) == 2  # the first window still holds the one that is wanted; six would read everything
+    assert found == by_end == [wanted]
+    assert by_id == 2  # the first window still holds the one that is wanted; six would read everything
+    assert len(looks) - by_id == 1
 
 
 def monitored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

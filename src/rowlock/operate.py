@@ -1,4 +1,4 @@
-"""What operators do to jobs: look at them, retry, cancel, delete, move and hurry them.
+"""What operators do to jobs: retry, cancel, delete, move and hurry them.
 
 Verbs go through the jobs newest first, a window at a time, each window a transaction of its own: locks are short, and
 what is stopped in the middle goes on from where it stood.
@@ -7,100 +7,37 @@ what is stopped in the middle goes on from where it stood.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
 from uuid import UUID
 
 from rowlock.actor import check_actor, check_why
 from rowlock.amend import Amending
-from rowlock.errors import InvalidOption
 from rowlock.jobs import refuse_in_loop
-from rowlock.model.answer import Done, Event, Page, Preview
-from rowlock.model.filter import Filter, check_id
-from rowlock.model.names import check_priority, check_queue, shown
+from rowlock.look import Looking, checked_id
+from rowlock.model.answer import Cursor, Done, Event, Page, Preview
+from rowlock.model.failing import FailureGroup, Failures
+from rowlock.model.filter import Filter
+from rowlock.model.names import check_priority, check_queue
 from rowlock.model.pause import Pause
 from rowlock.model.spec import Keep
-from rowlock.model.verb import VERBS, VerbName, verb_named
-from rowlock.store import outline, scan, stats, verbs
+from rowlock.model.verb import VERBS, VerbName
+from rowlock.store import verbs
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
 from rowlock.store.verbs import Act, Work
 
-__all__ = ["Done", "Event", "Jobs", "Page", "Pause", "Preview", "VerbName"]
-
-_MOST_LISTED: Final = 1_000
-_EVERY: Final = Filter()
-
-T = TypeVar("T")
+__all__ = ["Cursor", "Done", "Event", "FailureGroup", "Failures", "Jobs", "Page", "Pause", "Preview", "VerbName"]
 
 Track = Callable[[Done], object]
-Begin = Callable[[bool], Conversation[T]]
 
 
-class Jobs(Amending):
+class Jobs(Looking, Amending):
     """The jobs of an app, for operators: `app.jobs.retry(Filter(state="failed", task="send"), why="host is back")`.
 
     For every job that a verb changes it writes an event: what was done, by whom (the user of this process, unless `by`
     says otherwise) and `why`. `track` is told after every window how far the verb has come.
     """
-
-    # Looking
-
-    def list(
-        self,
-        filter: Filter = _EVERY,
-        *,
-        limit: int = 50,
-        before: UUID | str | None = None,
-        within: timedelta | None = None,
-    ) -> Page:
-        """The newest jobs that match, live and ended; `before` is the `next` of the page before.
-
-        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
-        """
-        refuse_in_loop("app.jobs.list", "await app.jobs.alist(…)")
-        return self._database.join(_page(filter, limit, before, within), atomic=False)
-
-    async def alist(
-        self,
-        filter: Filter = _EVERY,
-        *,
-        limit: int = 50,
-        before: UUID | str | None = None,
-        within: timedelta | None = None,
-    ) -> Page:
-        """The newest jobs that match, live and ended; `before` is the `next` of the page before.
-
-        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
-        """
-        return await self._database.ajoin(_page(filter, limit, before, within), atomic=False)
-
-    def preview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
-        """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
-        refuse_in_loop("app.jobs.preview", "await app.jobs.apreview(…)")
-        return self._database.join(_preview(filter, verb, within), atomic=False)
-
-    async def apreview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Preview:
-        """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
-        return await self._database.ajoin(_preview(filter, verb, within), atomic=False)
-
-    def events(
-        self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
-    ) -> tuple[Event, ...]:
-        """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
-        refuse_in_loop("app.jobs.events", "await app.jobs.aevents(…)")
-        return self._database.join(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
-
-    async def aevents(
-        self, job_id: UUID | str | None = None, *, limit: int = 100, before: Event | None = None
-    ) -> tuple[Event, ...]:
-        """What was done, newest first: to one job, or at all; `before` is the last event of the answer before."""
-        return await self._database.ajoin(partial(_events, _checked(job_id), check_limit(limit), before), atomic=False)
-
-    # Doing
 
     def retry(
         self,
@@ -303,7 +240,7 @@ class Jobs(Amending):
 
     def _do(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
         refuse_in_loop(f"app.jobs.{work.verb.name}", f"await app.jobs.a{work.verb.name}(…)")
-        done = Done(work.verb.name, before=_checked(before))
+        done = Done(work.verb.name, before=checked_id(before))
         self._database.join(partial(_prepare, self._keep))
         while True:
             done = self._database.join(partial(work.window, done))
@@ -313,7 +250,7 @@ class Jobs(Amending):
                 return done
 
     async def _ado(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
-        done = Done(work.verb.name, before=_checked(before))
+        done = Done(work.verb.name, before=checked_id(before))
         await self._database.ajoin(partial(_prepare, self._keep))
         while True:
             done = await self._database.ajoin(partial(work.window, done))
@@ -340,41 +277,3 @@ def _work(
 def _prepare(keep: Keep, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as converse calls it
     """Make the partitions that history and events lack, where no worker has run for a month."""
     return make_partitions(longest=keep.longest)
-
-
-def _page(filter: Filter, limit: int, before: UUID | str | None, within: timedelta | None) -> Begin[Page]:
-    most, start = check_limit(limit), _checked(before)
-    return lambda _resend: outline.page(filter, limit=most, before=start, enough=enough_after(within))
-
-
-def _preview(filter: Filter, name: VerbName, within: timedelta | None) -> Begin[Preview]:
-    verb = verb_named(name)
-    return lambda _resend: scan.preview(filter, verb, enough=enough_after(within))
-
-
-def enough_after(within: timedelta | None) -> scan.Enough:
-    """Says, from so long after now on, that it is enough."""
-    if within is None:
-        return scan.never
-    end = time.monotonic() + within.total_seconds()
-    return lambda: time.monotonic() >= end
-
-
-def _events(
-    job: UUID | None,
-    limit: int,
-    before: Event | None,
-    _resend: bool,  # noqa: FBT001  as converse calls it
-) -> Conversation[tuple[Event, ...]]:
-    return tuple((yield stats.events(job=None if job is None else str(job), limit=limit, before=before)))
-
-
-def _checked(job_id: UUID | str | None) -> UUID | None:
-    return None if job_id is None else check_id(job_id)
-
-
-def check_limit(limit: int) -> int:
-    """How many to answer at once."""
-    if type(limit) is not int or not 1 <= limit <= _MOST_LISTED:
-        raise InvalidOption(f"limit={shown(limit)} is out of range; use 1 to {_MOST_LISTED:,}, and before= for more")
-    return limit

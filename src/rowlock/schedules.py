@@ -13,6 +13,7 @@ from rowlock.actor import check_actor, check_why
 from rowlock.db.waiting import WaitingRoom
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
+from rowlock.look import check_limit
 from rowlock.model.answer import Firing
 from rowlock.model.edit import Edit
 from rowlock.model.handler import Handler
@@ -21,7 +22,6 @@ from rowlock.model.names import MAX_SCHEDULE, check_text, shown
 from rowlock.model.payload import encode_untyped
 from rowlock.model.schedule import CatchUp, Overlap, Schedule, ScheduleSpec
 from rowlock.model.spec import Keep
-from rowlock.operate import check_limit
 from rowlock.pauses import check_end
 from rowlock.registry import Tasks
 from rowlock.store import scheduling

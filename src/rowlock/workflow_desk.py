@@ -14,6 +14,7 @@ from rowlock.actor import check_actor, check_why
 from rowlock.db.waiting import WaitingRoom
 from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.jobs import Job, not_found, refuse_in_loop
+from rowlock.look import check_limit, enough_after
 from rowlock.model.checked import CheckedWorkflow, WorkflowCheck
 from rowlock.model.filter import check_id
 from rowlock.model.handler import Handler
@@ -32,7 +33,6 @@ from rowlock.model.timeline import (
     WorkflowRecord,
     WorkflowStatus,
 )
-from rowlock.operate import check_limit, enough_after
 from rowlock.registry import Tasks
 from rowlock.store import workflows
 from rowlock.store.query import Conversation

@@ -162,7 +162,7 @@ def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
         (["--since", "2026-03-01"], "has no time zone"),
         (["--since", "1h", "--until", "2h"], "between them there is nothing"),
         (["--limit", "0"], "0 is not in the range"),
-        (["--before", "x"], "not a valid UUID"),
+        (["--before", "x"], "id 'x' is no UUID"),
         (["--queue", ""], "use 1 to 200"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -223,7 +223,7 @@ def test_in_a_narrow_terminal_the_error_is_there_and_ids_are_their_ends(
     failed = rowlock("jobs", "list", "--state", "failed").out.splitlines()
     every = rowlock("jobs", "list").out.splitlines()
 
-    assert failed[0].split() == ["id", "task", "queue", "created", "tries", "note"]
+    assert failed[0].split() == ["id", "task", "queue", "ended", "tries", "note"]
     assert every[0].split()[:2] == ["id", "state"]
     assert failed[1].split()[:2] == [world.failed[-8:], "shop.charge"]
     assert "builtins.ConnectionE" in failed[1]
@@ -434,3 +434,25 @@ def test_events_come_in_pages_too(rowlock: Type, world: World) -> None:
     assert {event["actor"] for event in seen} == {"ada"}
     assert len(in_words.out.splitlines()) == 3
     assert "more: rowlock jobs events --limit 2 --before" in in_words.err
+
+
+def test_failures_are_counted_by_task_and_error_and_show_no_secret(rowlock: Type, db: Db) -> None:
+    secrets = ("hunter22", "swordfish9", "correct1horse")
+    messages = [f"order {n}: cannot log in with password={secret}" for n, secret in enumerate(secrets)]
+    errors = [json.dumps({"type": "PermissionError", "message": message, "attempt": 1}) for message in messages]
+    *_, last = [put(db, "failed", task="shop.charge", errors=[error]) for error in errors]
+
+    table = rowlock("jobs", "failures", "--ended-since", "1h")
+    in_json = json.loads(rowlock("jobs", "failures", "--json").out)
+    revealed = rowlock("jobs", "failures", "--json", "--reveal")
+    bounded = rowlock("jobs", "failures", "--most", "2")
+
+    assert table.out.splitlines()[0].split() == ["jobs", "task", "error", "first", "last", "latest", "job"]
+    assert "3  shop.charge  PermissionError: order #: cannot log in with password=***" in table.out
+    assert str(last)[-8:] in table.out
+    assert (in_json["groups"][0]["count"], in_json["groups"][0]["example"], in_json["back_to"]) == (3, str(last), None)
+    assert "order 2: cannot log in with password=***" in in_json["groups"][0]["message"]
+    assert "password=correct1horse" in revealed.out
+    assert "counted the 2 failed jobs that ended last, back to" in bounded.err
+    assert rowlock("jobs", "failures", "--task", "none").err == "no job that has failed matches\n"
+    assert rowlock("jobs", "failures", "--state", "ready").code == 2

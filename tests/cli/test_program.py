@@ -71,6 +71,7 @@ def test_help_is_shown_without_loading_what_draws() -> None:
 
 LOOKS = [
     ("jobs", "list"),
+    ("jobs", "failures"),
     ("jobs", "show", "0198c0de-0000-7000-8000-000000000001"),
     ("jobs", "enqueue", "t"),
     ("jobs", "events"),

@@ -13,7 +13,7 @@ import pytest
 from rowlock import Filter, Rowlock
 from rowlock.dashboard.pages import audit
 from rowlock.errors import InvalidOption
-from rowlock.model.answer import EventPage, EventPlace
+from rowlock.model.answer import Cursor, EventPage
 from rowlock.store import events
 from tests.dashboard.browser import Browser
 from tests.rows import Db, put
@@ -172,7 +172,7 @@ def test_events_of_one_moment_are_told_apart_by_their_ids(app: Rowlock, db: Db) 
 
     async def pages() -> list[EventPage]:
         found: list[EventPage] = []
-        before: EventPlace | None = None
+        before: Cursor | None = None
         while not found or before is not None:
             page = await app.database.aconverse(
                 lambda _resend, before=before: events.page(  # type: ignore[misc]  # a default, so that it is bound now
@@ -192,14 +192,14 @@ def test_events_of_one_moment_are_told_apart_by_their_ids(app: Rowlock, db: Db) 
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
-    place = EventPlace.read("2026-11-16T13:25:34.161390+00:00/01a1e489-96f2-7cae-8dc8-69c9e697eb96")
+    place = Cursor.read("2026-11-16T13:25:34.161390+00:00/01a1e489-96f2-7cae-8dc8-69c9e697eb96")
 
-    assert EventPlace.read(str(place)) == place
+    assert Cursor.read(str(place)) == place
     assert place.id == UUID("01a1e489-96f2-7cae-8dc8-69c9e697eb96")
-    assert EventPlace.read("2026-11-16T13:25:34/01a1e489-96f2-7cae-8dc8-69c9e697eb96").at.utcoffset() == timedelta(0)
+    assert Cursor.read("2026-11-16T13:25:34/01a1e489-96f2-7cae-8dc8-69c9e697eb96").at.utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize("text", ["", "/", "now/1", "2026-11-16/", "2026-11-16T13:25:34Z/not-an-id"])
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(InvalidOption, match="is no place among events"):
-        EventPlace.read(text)
+    with pytest.raises(InvalidOption, match="is no place in this list"):
+        Cursor.read(text)

@@ -485,6 +485,8 @@ LOOKED_WITH = [
     ["tasks", "list"],
     ["schedules", "list"],
     ["schedules", "show", "{queue}"],
+    ["jobs", "list", "--state", "failed"],
+    ["jobs", "failures"],
 ]
 
 

@@ -19,6 +19,7 @@ FLOORS = (
     (
         "actor",
         "amend",
+        "look",
         "app",
         "doctor",
         "enqueue",

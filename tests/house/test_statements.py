@@ -18,7 +18,7 @@ import pytest
 
 from rowlock import store
 from rowlock.db.session import converse, run
-from rowlock.model.answer import Event, EventPlace
+from rowlock.model.answer import Cursor, Event
 from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
@@ -228,6 +228,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     scan.ended: [
         scan.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
         scan.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
+        scan.ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
     ],
     outline.live: [
         outline.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
@@ -236,6 +237,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     outline.ended: [
         outline.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
         outline.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
+        outline.ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
     ],
     roles.missing: [roles.missing("rowlock")],
     path.choose: [path.choose("pg_catalog", local=True), path.choose('"$user", public', local=False)],
@@ -352,7 +354,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     ],
     events.scan: [
         events.scan(kind=None, actor=None, job=None, before=None, limit=5),
-        events.scan(kind="moved", actor="me", job=uuid4(), before=EventPlace(datetime.now(UTC), uuid4()), limit=5),
+        events.scan(kind="moved", actor="me", job=uuid4(), before=Cursor(datetime.now(UTC), uuid4()), limit=5),
     ],
     verbs.retry: [verbs.retry(ENDED, **WHO), verbs.retry(ENDED, **NOBODY)],
     verbs.cancel: [verbs.cancel(LIVE, states=["ready"], keep=DAY, **WHO)],

@@ -14,6 +14,7 @@ import rowlock
 from rowlock import testing
 from rowlock.cli.program import program
 from rowlock.contrib import django
+from rowlock.look import Looking
 from rowlock.model.verb import VERBS
 from rowlock.observe import Observing
 from rowlock.operate import Jobs
@@ -22,7 +23,7 @@ from rowlock.signals import Signalling
 from tests.house.reading import PACKAGE, ROOT, read
 
 # Verbs that do I/O come in pairs, x and ax.
-PAIRED = {
+PAIRED: dict[type, set[str]] = {
     rowlock.Rowlock: {
         "close",
         "enqueue",
@@ -37,7 +38,8 @@ PAIRED = {
     Signalling: {"signal"},
     Observing: {"doctor", "explain", "rates", "stats"},
     rowlock.Job: {"explain", "record", "result", "signal"},
-    Jobs: {"list", "preview", "events", *VERBS},
+    Looking: {"events", "failures", "list", "preview"},
+    Jobs: {*VERBS},
     Schedules: {"add", "edit", "firings", "get", "list", "next", "pause", "remove", "resume", "run_now"},
     rowlock.Task: {"enqueue"},
     rowlock.Call: {"enqueue"},

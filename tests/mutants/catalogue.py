@@ -127,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D1",
         "a page of jobs reads and redacts the arguments of all of them, which it does not show",
         "tests/dashboard/test_large.py::test_a_list_neither_reads_arguments_nor_more_than_the_beginning_of_the_last_error",
-        [Change("dashboard/pages/jobs.py", ", looks=scan.BRIEF", "")],
+        [Change("dashboard/pages/jobs.py", "looks=scan.BRIEF", "looks=None")],
     ),
     Mutant(
         "D2",
@@ -1050,6 +1050,30 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_filters.py::test_a_job_that_has_just_failed_is_found_by_when_it_ended_however_old_it_is",
         [
             Change("store/sql/history_scan.sql", "past.ended_at >= :ended_after", "past.created_at >= :ended_after"),
+        ],
+    ),
+    Mutant(
+        "O-latest-end",
+        "pages of ended jobs are cut by a moment that many jobs share",
+        "tests/test_filters.py::test_ended_jobs_alone_are_listed_by_when_they_ended_each_once_latest_first",
+        [
+            Change(
+                "store/sql/history_scan.sql",
+                "            and ended.state <> 'succeeded'\n            and (ended.ended_at, ended.id) < (:before_end::timestamptz, :before::uuid)",
+                "            and ended.state <> 'succeeded'\n            and ended.ended_at < :before_end::timestamptz and :before::uuid is not null",
+            ),
+        ],
+    ),
+    Mutant(
+        "O-folded-secret",
+        "a message is folded before its secrets are masked, and what is left of one is shown",
+        "tests/cli/test_jobs.py::test_failures_are_counted_by_task_and_error_and_show_no_secret",
+        [
+            Change(
+                "model/failing.py",
+                "return folded(redact_text(self.message))",
+                "return redact_text(folded(self.message))",
+            ),
         ],
     ),
     Mutant(

@@ -15,8 +15,8 @@ from psycopg.rows import TupleRow
 from rowlock import Filter
 from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.model.filter import ENDED, LIVE
 from rowlock.model.ids import NIL, TOP
-from rowlock.model.verb import ENDED, LIVE
 from rowlock.store import events, pauses, scan, stats, verbs
 from rowlock.store.query import Query
 from rowlock.store.scan import WINDOW, Found
@@ -26,6 +26,8 @@ from tests.store.test_plans import Plan, Prepared
 
 BATCH = 500
 FEW, MANY = 2 * WINDOW, 200_000
+
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 LOOK: dict[str, Any] = {"before": TOP, "down_to": NIL, "limit": WINDOW, "whole": False}
 WHO: dict[str, Any] = {"actor": "me", "why": "so"}
@@ -106,6 +108,10 @@ QUERIES: dict[str, Callable[[World], Query[Any]]] = {
     "failed": lambda _: scan.ended(Filter(), states=frozenset({"failed"}), ids=None, **LOOK),
     "failed lately": lambda _: scan.ended(
         Filter(ended_after=datetime.now(UTC) + timedelta(days=1)), states=frozenset({"failed"}), ids=None, **LOOK
+    ),
+    "latest to end": lambda _: scan.ended(Filter(), states=ENDED, ids=None, end=TOMORROW, **LOOK),
+    "latest to fail": lambda _: scan.ended(
+        Filter(args={"x": 1}), states=frozenset({"failed"}), ids=None, end=TOMORROW, **LOOK
     ),
     "retry": lambda world: verbs.retry(world.trouble, **WHO),
     "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),

@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow
 
 from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.model.filter import LIVE
 from rowlock.model.ids import TOP, new_id
-from rowlock.model.verb import LIVE
 from rowlock.store import expiry, verbs, workflows
 from rowlock.store.query import Query
 from rowlock.store.scan import WINDOW, Found

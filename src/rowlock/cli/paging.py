@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from uuid import UUID
 
 import click
 
@@ -14,13 +13,13 @@ from rowlock.model.redact_url import redact_address
 OURSELVES = (sys.executable, "-P", "-m", "rowlock")
 
 
-def next_page(before: UUID | str | None) -> None:
+def next_page(before: object) -> None:
     """The last line of a list that goes on: the command for the rest, on standard error, away from the data."""
     if before is not None:
         click.echo(f"more: {again(before)}", err=True)
 
 
-def again(before: UUID | str | None) -> str:
+def again(before: object) -> str:
     """What was typed, from another place on."""
     command: list[str] = click.get_current_context().obj or []
     if tuple(command[: len(OURSELVES)]) == OURSELVES:

@@ -11,11 +11,11 @@ from typing import Final
 
 from rowlock.dashboard.desk import Desk
 from rowlock.errors import InvalidOption, RowlockError
+from rowlock.look import enough_after
 from rowlock.model.answer import Preview
 from rowlock.model.filter import Filter
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.model.words import count
-from rowlock.operate import enough_after
 from rowlock.store import scan
 
 _WITHIN: Final = timedelta(seconds=1)

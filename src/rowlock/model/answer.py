@@ -9,25 +9,61 @@ from typing import Any
 from uuid import UUID
 
 from rowlock.errors import InvalidOption
+from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import shown
 from rowlock.model.record import JobRecord, State
 from rowlock.model.verb import VerbName
 
 
 @dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page ends that is in the order of a time: after it comes what was earlier."""
+
+    at: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}/{self.id}"
+
+    @classmethod
+    def read(cls, text: str) -> Cursor:
+        """A cursor as it was written; InvalidOption if it is none."""
+        moment, _, event_id = text.partition("/")
+        try:
+            at = datetime.fromisoformat(moment)
+            return cls(at if at.tzinfo else at.replace(tzinfo=UTC), UUID(event_id))
+        except ValueError:
+            raise InvalidOption(f"{shown(text)} is no place in this list; take it from the page before") from None
+
+
+# Where a page of jobs begins: after this id, or after this end.
+Start = UUID | Cursor
+
+
+def start_of(asked: Filter, before: Start | str | None) -> Start | None:
+    """Where a page of these jobs begins, checked: an id, or a cursor if they are listed by when they ended."""
+    if before is None:
+        return None
+    if asked.is_by_end:
+        return before if isinstance(before, Cursor) else Cursor.read(str(before))
+    return check_id(str(before))
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Jobs, newest first, without their results; `next` is the `before` of the next page, None after the last.
 
+    If only ended jobs were asked for, the one that ended last comes first.
     `looked` is how many jobs were looked at for it.
     """
 
     records: tuple[JobRecord, ...]
-    next: UUID | None
+    next: UUID | Cursor | None
     looked: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {"records": [record.to_dict() for record in self.records], "next": _text(self.next)}
+        return {"records": [record.to_dict() for record in self.records], "next": self.next and str(self.next)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,32 +151,11 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class EventPlace:
-    """Where an event stands among all: before it are those that happened earlier."""
-
-    at: datetime
-    id: UUID
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()}/{self.id}"
-
-    @classmethod
-    def read(cls, text: str) -> EventPlace:
-        """A place as it was written; InvalidOption if it is none."""
-        moment, _, event_id = text.partition("/")
-        try:
-            at = datetime.fromisoformat(moment)
-            return cls(at if at.tzinfo else at.replace(tzinfo=UTC), UUID(event_id))
-        except ValueError:
-            raise InvalidOption(f"{shown(text)} is no place among events; take it from the page before") from None
-
-
-@dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events, newest first, found among the `looked` newest; `next` is the place before which to look further."""
+    """Events, newest first, found among the `looked` newest; `next` is where to look further."""
 
     events: tuple[Event, ...]
-    next: EventPlace | None
+    next: Cursor | None
     looked: int
 
 

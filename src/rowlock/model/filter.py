@@ -14,6 +14,8 @@ from rowlock.model.payload import encode_untyped
 from rowlock.model.record import State
 
 STATES: Final[tuple[State, ...]] = get_args(State)
+LIVE: Final[frozenset[State]] = frozenset({"waiting", "parked", "ready", "running"})
+ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
 _MAX_ERROR: Final = 400
 _MAX_REASON: Final = 4096
 
@@ -64,6 +66,11 @@ class Filter:
     def is_of_ended(self) -> bool:
         """Whether it says when a job ended, so that no live one matches."""
         return self.ended_after is not None or self.ended_before is not None
+
+    @property
+    def is_by_end(self) -> bool:
+        """Whether its jobs are listed by when they ended: all have, and none is named by its id."""
+        return self.ids is None and (self.is_of_ended or (self.state is not None and LIVE.isdisjoint(self.state)))
 
     @property
     def args_json(self) -> str | None:

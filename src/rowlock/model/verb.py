@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from rowlock.errors import InvalidOption
-from rowlock.model.filter import STATES, Filter
+from rowlock.model.filter import ENDED, LIVE, STATES, Filter
 from rowlock.model.names import shown
 from rowlock.model.record import State
 
 VerbName = Literal["retry", "cancel", "delete", "move", "reprioritise", "run_next"]
 
-LIVE: Final[frozenset[State]] = frozenset({"waiting", "parked", "ready", "running"})
 PARKED_FOR: Final = frozenset({"signal", "children"})
 """What a workflow that is stored as waiting is parked for; one that is stored as ready, and not due, is for a time."""
-ENDED: Final[frozenset[State]] = frozenset(STATES) - LIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from rowlock.model.answer import Event, EventPage, EventPlace
+from rowlock.model.answer import Cursor, Event, EventPage
 from rowlock.model.ids import NIL
 from rowlock.store.intervals import instant
 from rowlock.store.query import Conversation, Query, Row
@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     """An event that was found, if any was; how many were looked at for it, and the last of these."""
 
     looked: int
-    edge: EventPlace | None
+    edge: Cursor | None
     event: Event | None
 
 
@@ -29,7 +29,7 @@ def scan(
     kind: str | None,
     actor: str | None,
     job: UUID | None,
-    before: EventPlace | None,
+    before: Cursor | None,
     limit: int,
     window: int = WINDOW,
 ) -> Query[Seen]:
@@ -59,7 +59,7 @@ def page(
     kind: str | None,
     actor: str | None,
     job: UUID | None,
-    before: EventPlace | None,
+    before: Cursor | None,
     limit: int,
     window: int = WINDOW,
 ) -> Conversation[EventPage]:
@@ -70,11 +70,11 @@ def page(
     looked, edge, _ = rows[0]
     events = tuple(row.event for row in rows if row.event is not None)
     if len(events) == limit:
-        return EventPage(events, EventPlace(events[-1].at, events[-1].id), looked)
+        return EventPage(events, Cursor(events[-1].at, events[-1].id), looked)
     return EventPage(events, edge if looked >= window else None, looked)
 
 
 def _seen(row: Row) -> Seen:
     looked, at, event_id, *event = row
-    edge = None if at is None else EventPlace(datetime.fromisoformat(at), UUID(event_id))
+    edge = None if at is None else Cursor(datetime.fromisoformat(at), UUID(event_id))
     return Seen(looked, edge, None if event[0] is None else read_event(tuple(event)))

@@ -5,30 +5,40 @@ Which of the two it is, PostgreSQL says, by refusing: a right may be had in more
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from rowlock.model.answer import Page
+from rowlock.model.answer import Cursor, Page, Start, start_of
 from rowlock.model.filter import Filter
 from rowlock.model.record import JobRecord, State
-from rowlock.store import jobs, scan
+from rowlock.store import by_end, jobs, scan
 from rowlock.store.atomic import all_or_nothing
 from rowlock.store.query import Conversation, Query, alone, plain_array
-from rowlock.store.scan import WINDOW, Enough, Looks, Seen, moment, never, seen_whole
+from rowlock.store.scan import WINDOW, Enough, Looks, Seen, moment, never, oldest, seen_whole
 
 _NO_RIGHT: Final = "42501"
 
 
 def page(
-    asked: Filter, *, limit: int, before: UUID | None, looks: Looks | None = None, enough: Enough = never
+    asked: Filter, *, limit: int, before: Start | None, looks: Looks | None = None, enough: Enough = never
 ) -> Conversation[Page]:
-    """A page of records, by `looks` if this role may."""
+    """A page of records, by `looks` if this role may; of ended jobs those that ended last come first."""
     try:
-        return (yield from scan.page(asked, limit=limit, before=before, looks=looks, enough=enough))
+        return (yield from _page(asked, limit=limit, before=before, looks=looks, enough=enough))
     except Exception as error:
         if not is_refusal(error) or asked.args is not None or asked.error is not None:
             raise
-    return (yield from scan.page(asked, limit=limit, before=before, looks=_OUTLINES, enough=enough))
+    return (yield from _page(asked, limit=limit, before=before, looks=_OUTLINES, enough=enough))
+
+
+def _page(
+    asked: Filter, *, limit: int, before: Start | None, looks: Looks | None, enough: Enough
+) -> Conversation[Page]:
+    start = start_of(asked, before)
+    if isinstance(start, Cursor) or (start is None and asked.is_by_end):
+        return by_end.page(asked, limit=limit, before=start, look=looks and looks[1], enough=enough)
+    return scan.page(asked, limit=limit, before=start, looks=looks, enough=enough)
 
 
 def show(job_id: UUID, *, inside: bool = False) -> Conversation[list[JobRecord]]:
@@ -90,8 +100,9 @@ def ended(
     limit: int,
     whole: bool,  # noqa: ARG001  it never is
     window: int = WINDOW,
+    end: datetime | None = None,
 ) -> Query[Seen]:
-    """Look at ended jobs, as far as a window goes and no further than `down_to`."""
+    """Look at ended jobs, as far as a window goes and no further than `down_to`; with `end` by when they ended."""
     return Query(
         "history_outline",
         {
@@ -111,6 +122,9 @@ def ended(
             "limit": str(limit),
             "down_to": down_to,
             "trouble": str("succeeded" not in states),
+            "by_end": str(end is not None),
+            "before_end": moment(end),
+            "oldest": oldest(asked),
         },
         seen_whole,
     )

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from rowlock.model.answer import Page, Preview
-from rowlock.model.filter import STATES, Filter
+from rowlock.model.filter import ENDED, LIVE, STATES, Filter
 from rowlock.model.ids import NIL, TOP
 from rowlock.model.record import COLUMNS, JobRecord, State
-from rowlock.model.verb import ENDED, LIVE, Verb
+from rowlock.model.verb import Verb
 from rowlock.store.intervals import instant
 from rowlock.store.query import Conversation, Query, Row, plain_array
 
@@ -93,8 +93,27 @@ class Build(Protocol):
         """The query."""
 
 
+class BuildEnded(Build, Protocol):
+    """A look at one window of ended jobs: with `end`, at those that ended before then, the latest first."""
+
+    def __call__(
+        self,
+        asked: Filter,
+        *,
+        states: frozenset[State],
+        before: str,
+        down_to: str,
+        ids: list[str] | None,
+        limit: int,
+        whole: bool,
+        window: int = WINDOW,
+        end: datetime | None = None,
+    ) -> Query[Seen]:
+        """The query."""
+
+
 # How to look at live jobs, and at ended ones.
-Looks = tuple[Build, Build]
+Looks = tuple[Build, BuildEnded]
 # Asked after every window: whether to leave it at what was found.
 Enough = Callable[[], bool]
 
@@ -140,6 +159,11 @@ def preview(asked: Filter, verb: Verb, *, looks: Looks | None = None, enough: En
     )
 
 
+def first_window(limit: int) -> int:
+    """At how many jobs to look first, for so many that match."""
+    return min(WINDOW, max(_FIRST, 2 * limit))
+
+
 def _newest(
     asked: Filter,
     *,
@@ -151,7 +175,7 @@ def _newest(
 ) -> Conversation[Newest]:
     """So many records, however many windows it takes to find them, unless it is enough before."""
     records: list[JobRecord] = []
-    looked, size = 0, min(WINDOW, max(_FIRST, 2 * limit))
+    looked, size = 0, first_window(limit)
     while True:
         left = limit - len(records)
         window = yield from look(asked, states=states, before=before, limit=left, whole=True, looks=looks, window=size)
@@ -286,8 +310,9 @@ def ended(
     whole: bool,
     window: int = WINDOW,
     brief: bool = False,
+    end: datetime | None = None,
 ) -> Query[Seen]:
-    """Look at ended jobs, as far as a window goes and no further than `down_to`."""
+    """Look at ended jobs, as far as a window goes and no further than `down_to`; with `end` by when they ended."""
     return Query(
         "history_scan",
         {
@@ -311,6 +336,9 @@ def ended(
             "brief": str(brief),
             "down_to": down_to,
             "trouble": str("succeeded" not in states),
+            "by_end": str(end is not None),
+            "before_end": moment(end),
+            "oldest": oldest(asked),
         },
         seen_whole if whole else _seen,
     )
@@ -323,6 +351,12 @@ BRIEF: Final[Looks] = (partial(live, brief=True), partial(ended, brief=True))
 def moment(at: datetime | None) -> str | None:
     """An instant as a parameter."""
     return None if at is None else instant(at)
+
+
+def oldest(asked: Filter) -> str:
+    """What ended before this does not match: a job ends after it was created, so `since` counts too."""
+    since = None if asked.since is None else asked.since - _SKEW
+    return moment(max(filter(None, (asked.ended_after, since)), default=None)) or "-infinity"
 
 
 def _error(asked: Filter) -> str | None:

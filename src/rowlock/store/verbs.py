@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from rowlock.model.answer import Done
-from rowlock.model.filter import Filter
+from rowlock.model.filter import LIVE, Filter
 from rowlock.model.record import State
-from rowlock.model.verb import LIVE, Verb
+from rowlock.model.verb import Verb
 from rowlock.store import jobs
 from rowlock.store.intervals import interval
 from rowlock.store.query import Conversation, Query, first, plain_array

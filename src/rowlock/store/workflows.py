@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from rowlock.errors import InvalidOption, NotAWorkflow
+from rowlock.model.filter import LIVE
 from rowlock.model.ids import TOP
 from rowlock.model.record import JobRecord
 from rowlock.model.timeline import (
@@ -20,7 +21,6 @@ from rowlock.model.timeline import (
     WorkflowRecord,
     WorkflowStatus,
 )
-from rowlock.model.verb import LIVE
 from rowlock.store import outline
 from rowlock.store.intervals import interval
 from rowlock.store.query import Conversation, Query, Row, plain_array

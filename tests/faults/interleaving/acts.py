@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from rowlock.model.filter import LIVE
 from rowlock.model.ids import new_ids
 from rowlock.model.key import Key
 from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob, Rescued
 from rowlock.model.spec import Keep
-from rowlock.model.verb import LIVE
 from rowlock.store import expiry, firing, jobs, pauses, verbs, workers
 from rowlock.store.enqueue import enqueue_all
 from rowlock.store.enqueue import sweep_keys as sweep

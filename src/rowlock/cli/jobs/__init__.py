@@ -9,6 +9,7 @@ from rowlock.cli.jobs.delete import delete
 from rowlock.cli.jobs.edit import edit
 from rowlock.cli.jobs.enqueue import enqueue
 from rowlock.cli.jobs.events import events
+from rowlock.cli.jobs.failures import failures
 from rowlock.cli.jobs.list import list_jobs
 from rowlock.cli.jobs.move import move
 from rowlock.cli.jobs.reprioritise import reprioritise
@@ -23,5 +24,5 @@ def jobs() -> None:
     """List, show, enqueue, retry, cancel, delete, move jobs."""
 
 
-for command in (cancel, delete, edit, enqueue, events, list_jobs, move, reprioritise, retry, run_next, show):
+for command in (cancel, delete, edit, enqueue, events, failures, list_jobs, move, reprioritise, retry, run_next, show):
     jobs.add_command(command)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from uuid import UUID
 
 import click
 
@@ -16,8 +15,8 @@ from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
+from rowlock.model.filter import ENDED
 from rowlock.model.record import JobRecord
-from rowlock.model.verb import ENDED
 
 # From so many columns on a row has room for whole ids.
 _WIDE = 110
@@ -26,13 +25,16 @@ _WIDE = 110
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Jobs a page.")
-@click.option("--before", type=click.UUID, metavar="ID", help="The page after the one that named this id.")
+@click.option("--before", metavar="PLACE", help="The page after the one that ended here.")
 @reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None, reveal: bool, as_json: bool) -> None:
-    """List jobs, live and ended ones, newest first."""
+def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: str | None, reveal: bool, as_json: bool) -> None:
+    """List jobs, live and ended ones, newest first.
+
+    Ended ones alone, by --state or --ended-since, begin with the one that ended last.
+    """
     with opened(choice) as app:
         asked = wanted.filter(app)
         with usage():
@@ -45,7 +47,7 @@ def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: UUID | None
     if wanted.since is not None and set(wanted.state) & ENDED and not asked.is_of_ended:
         click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
     if page.records:
-        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_of_ended, reveal=reveal)
+        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_by_end, reveal=reveal)
     else:
         click.echo("no job matches", err=True)
     next_page(page.next)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.answer import Event, EventPage, EventPlace
+from rowlock.model.answer import Cursor, Event, EventPage
 from rowlock.model.filter import check_id
 from rowlock.store import events, schema
 from rowlock.store.query import Conversation
@@ -94,11 +94,11 @@ def _is_same_order(later: Event, event: Event) -> bool:
 async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
     """Look for them, among so many at most."""
     job = None if asked.job is None else check_id(asked.job.strip())
-    before = None if asked.before is None else EventPlace.read(asked.before)
+    before = None if asked.before is None else Cursor.read(asked.before)
     begin = partial(_found, asked.kind, asked.actor, job, before)
     at, found = await desk.look.database.aconverse(lambda _resend: begin(), atomic=False)
     shown = tuple(event for line in lines_of(found.events)[:_LIMIT] for event in line.events)
-    following = found.next if len(shown) == len(found.events) else EventPlace(shown[-1].at, shown[-1].id)
+    following = found.next if len(shown) == len(found.events) else Cursor(shown[-1].at, shown[-1].id)
     cut_short = found.next is not None and len(found.events) < _MOST_EVENTS and following == found.next
     return AuditShown(
         at=at,
@@ -111,7 +111,7 @@ async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
 
 
 def _found(
-    kind: str | None, actor: str | None, job: UUID | None, before: EventPlace | None
+    kind: str | None, actor: str | None, job: UUID | None, before: Cursor | None
 ) -> Conversation[tuple[datetime, EventPage]]:
     [at] = yield schema.now()
     found = yield from events.page(kind=kind, actor=actor, job=job, before=before, limit=_MOST_EVENTS, window=_WINDOW)

@@ -17,12 +17,13 @@ from rowlock.dashboard.page import Elsewhere, Page
 from rowlock.dashboard.render import address
 from rowlock.dashboard.search import MOST_TYPED, near, read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
+from rowlock.look import enough_after
+from rowlock.model.answer import Cursor, start_of
 from rowlock.model.answer import Page as Found
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
 from rowlock.model.verb import VERBS, VerbName
-from rowlock.operate import enough_after
 from rowlock.store import outline, scan, schema
 from rowlock.store.query import Conversation, alone
 
@@ -31,7 +32,7 @@ class JobsAsked(Wanted):
     """Which jobs, how many of them, and before which one. `q` is what was typed to search: it becomes the rest."""
 
     q: Annotated[str, Field(max_length=MOST_TYPED)] | None = None
-    before: UUID | None = None
+    before: Annotated[str, Field(max_length=100)] | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
@@ -46,7 +47,7 @@ class JobsShown:
 
     at: datetime
     jobs: tuple[JobRecord, ...]
-    next: UUID | None
+    next: UUID | Cursor | None
     looked: int
     cut_short: bool
     back_to: datetime | None
@@ -76,7 +77,7 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         next=found.next,
         looked=found.looked,
         cut_short=cut_short,
-        back_to=made_at(found.next) if found.next is not None and cut_short else None,
+        back_to=_back_to(found.next) if cut_short else None,
         verbs=tuple(verb.name for verb in VERBS.values() if not asked.state or verb.changes & {*asked.state}),
         orders=desk.orders.shown(),
         suggestions=suggestions(known),
@@ -89,8 +90,18 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
 
 def _found(asked: JobsAsked, wanted: Filter, _resend: bool) -> Conversation[Found]:  # noqa: FBT001  as converse calls it
     return outline.page(
-        wanted, limit=asked.limit, before=asked.before, looks=scan.BRIEF, enough=enough_after(LONGEST_SCAN)
+        wanted,
+        limit=asked.limit,
+        before=start_of(wanted, asked.before),
+        looks=scan.BRIEF,
+        enough=enough_after(LONGEST_SCAN),
     )
+
+
+def _back_to(end: UUID | Cursor | None) -> datetime | None:
+    if isinstance(end, Cursor):
+        return end.at
+    return None if end is None else made_at(end)
 
 
 PAGE = Page("jobs", "/jobs", JobsAsked, JobsShown, look, says="Jobs that match, live and ended, newest first.")

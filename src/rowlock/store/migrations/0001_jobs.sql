@@ -235,7 +235,9 @@ create table rowlock.history (
 -- What people look for among millions that went well.
 create index history_trouble on rowlock.history (id) where state <> 'succeeded';
 -- And when it went wrong. The job may have been made long before that.
-create index history_trouble_ended on rowlock.history (ended_at) include (id, expires_on) where state <> 'succeeded';
+create index history_trouble_ended on rowlock.history (ended_at, id) include (expires_on) where state <> 'succeeded';
+-- When any job ended, for lists that begin with the latest.
+create index history_ended on rowlock.history (ended_at, id);
 create index history_workflows on rowlock.history (id) where version is not null;
 
 -- What a live workflow remembers. Written by its current attempt only, which proves by its token that it is; the outcome of a

@@ -69,8 +69,9 @@ create table rowlock.history (
     constraint history_pkey PRIMARY KEY (id, expires_on),
     constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
 ) partition by RANGE (expires_on);
+CREATE INDEX history_ended ON ONLY rowlock.history USING btree (ended_at, id);
 CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
-CREATE INDEX history_trouble_ended ON ONLY rowlock.history USING btree (ended_at) INCLUDE (id, expires_on) WHERE (state <> 'succeeded'::text);
+CREATE INDEX history_trouble_ended ON ONLY rowlock.history USING btree (ended_at, id) INCLUDE (expires_on) WHERE (state <> 'succeeded'::text);
 CREATE INDEX history_workflows ON ONLY rowlock.history USING btree (id) WHERE (version IS NOT NULL);
 
 create table rowlock.jobs (

@@ -3,11 +3,13 @@
 -- With :trouble nothing that succeeded is wanted, and the window is taken from an index of the others: a handful of failures
 -- among millions that went well is one look. With :ended_after as well, it is taken from what ended since: all ids of those are
 -- read, for a job may have failed just now that was made long ago.
+-- With :by_end the window is the next one by when they ended, latest first, below :before_end and :before, back to :oldest.
 with seen as materialized (
     (
         select ended.*
         from rowlock.history as ended
         where :ids::uuid[] is null
+            and not :by_end::boolean
             and not :trouble::boolean
             and ended.id < :before::uuid
             and ended.id >= :down_to::uuid
@@ -19,6 +21,7 @@ with seen as materialized (
         select ended.*
         from rowlock.history as ended
         where :ids::uuid[] is null
+            and not :by_end::boolean
             and :trouble::boolean
             and :ended_after::timestamptz is null
             and ended.state <> 'succeeded'
@@ -36,6 +39,7 @@ with seen as materialized (
                 select past.id, past.expires_on
                 from rowlock.history as past
                 where :ids::uuid[] is null
+                    and not :by_end::boolean
                     and :trouble::boolean
                     and past.state <> 'succeeded'
                     and past.ended_at >= :ended_after::timestamptz
@@ -55,6 +59,31 @@ with seen as materialized (
         select ended.*
         from unnest(:ids::uuid[]) as asked (id)
         cross join lateral (select * from rowlock.history as ended where ended.id = asked.id limit 1) as ended
+    )
+    union all
+    (
+        select ended.*
+        from rowlock.history as ended
+        where :by_end::boolean
+            and not :trouble::boolean
+            and (ended.ended_at, ended.id) < (:before_end::timestamptz, :before::uuid)
+            and ended.ended_at >= :oldest::timestamptz
+            and ended.ended_at < coalesce(:ended_before::timestamptz, 'infinity')
+        order by ended.ended_at desc, ended.id desc
+        limit :window::integer
+    )
+    union all
+    (
+        select ended.*
+        from rowlock.history as ended
+        where :by_end::boolean
+            and :trouble::boolean
+            and ended.state <> 'succeeded'
+            and (ended.ended_at, ended.id) < (:before_end::timestamptz, :before::uuid)
+            and ended.ended_at >= :oldest::timestamptz
+            and ended.ended_at < coalesce(:ended_before::timestamptz, 'infinity')
+        order by ended.ended_at desc, ended.id desc
+        limit :window::integer
     )
 ),
 found as materialized (
@@ -82,7 +111,7 @@ found as materialized (
                 where (args -> asked.key)::jsonb is distinct from asked.value
             )
         )
-    order by id desc
+    order by case when :by_end::boolean then ended_at end desc, id desc
     limit :limit::integer
 )
 select
@@ -112,8 +141,13 @@ select
 from (
     select
         (select count(*) from seen) as looked,
-        (select seen.id from seen order by seen.id limit 1) as edge,
+        (
+            select case when :by_end::boolean then seen.ended_at::text || '/' else '' end || seen.id::text
+            from seen
+            order by case when :by_end::boolean then seen.ended_at end, seen.id
+            limit 1
+        ) as edge,
         (select max(seen.created_at) from seen) as newest
 ) as went
 left join found on true
-order by found.id desc;
+order by case when :by_end::boolean then found.ended_at end desc, found.id desc;
