@@ -845,6 +845,17 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("worker/claim.py", "            if not error.slow:", "            if False:")],
     ),
     Mutant(
+        "R16",
+        "after the database's clock was set back, a workflow's sleep of a second lasts until it gets there again",
+        "tests/worker/test_clock_steps.py"
+        "::test_what_workflows_began_to_wait_for_while_the_clock_was_ahead_is_brought_forward",
+        [
+            Change(
+                "store/sql/job_hasten.sql", "from picked where wakes_at is not null", "from picked where wakes_at < 0"
+            )
+        ],
+    ),
+    Mutant(
         "R12",
         "progress is written while the handler's own transaction is open",
         "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",

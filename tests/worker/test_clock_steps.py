@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
-from rowlock import Rowlock
+from rowlock import Context, Retry, Rowlock
 from rowlock.store import expiry
 from tests.engine import Engine
 from tests.rows import travel
@@ -52,3 +53,53 @@ def test_only_what_was_made_or_claimed_while_the_clock_was_ahead_is_brought_forw
     assert again == []
     assert [one(db, minutes, job) for job in (at_once, soon, new, tomorrow)] == [0, 30, 20, 24 * 60]
     assert one(db, minutes, late) == 31 * 60
+
+
+def test_what_workflows_began_to_wait_for_while_the_clock_was_ahead_is_brought_forward(app: Rowlock, db: Db) -> None:
+    later = one(db, "select rowlock.now()") + 1.5 * HOUR
+
+    def fail() -> None:
+        raise RuntimeError("not yet")
+
+    @app.workflow(name="w", retry=Retry(base=HOUR / 4, factor=1.0, jitter=0.0))
+    async def w(ctx: Context, what: str) -> None:
+        match what:
+            case "sleep":
+                await ctx.sleep(HOUR / 2)
+            case "moment":
+                await ctx.sleep_until(later)
+            case "try":
+                await ctx.step(fail)
+            case "timeout":
+                await ctx.signal("never", timeout=HOUR / 6)
+            case _:
+                await asyncio.gather(ctx.sleep(HOUR * 3 / 4), ctx.signal("go"))
+
+    def are_parked(count: int) -> bool:
+        query = "select count(*) from rowlock.jobs where state = 'ready' and wakes_at is not null"
+        return bool(one(db, query) == count)
+
+    before = w.enqueue("before")
+    work_until(app, lambda: are_parked(1))
+    travel(db, HOUR / 2)
+    ahead = [w.enqueue(what) for what in ("sleep", "moment", "try", "timeout")]
+    before.signal("go")
+    work_until(
+        app, lambda: are_parked(5) and one(db, "select count(*) from rowlock.signals where taken_at is not null")
+    )
+    travel(db, timedelta(0))
+
+    engine = Engine(app.database.conninfo())
+    hastened = engine.run(expiry.hasten(by=HOUR / 2, queues=["default"]))
+    again = engine.run(expiry.hasten(by=HOUR / 2, queues=["default"]))
+    engine.close()
+
+    assert set(hastened) == {str(job.id) for job in (before, *ahead)}
+    assert again == []
+    query = """
+        select round(date_part('epoch', min(until) - rowlock.now()) / 300) * 5 from rowlock.steps
+        where job = %s and state in ('open', 'retrying')
+    """
+    assert [one(db, query, job.id) for job in (before, *ahead)] == [45, 30, 90, 15, 10]
+    due = "select max(round(date_part('epoch', run_at - rowlock.now()) / 60)) from rowlock.jobs where id = any(%s)"
+    assert one(db, due, [job.id for job in (before, *ahead)]) <= 60
