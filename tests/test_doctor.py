@@ -322,6 +322,10 @@ AMONG_THE_ROWS = {
         "update rowlock.workers set restarts = 3, fault = 'KeyError: 1'",
         {"worker faults": "red"},
     ),
+    "a worker that cannot settle": (
+        "update rowlock.workers set failing = 'job_settle failed', failing_since = now() - interval '1 min'",
+        {"failing statements": "red"},
+    ),
     "a suspect": (
         f"{JOB.format('default')}; update rowlock.jobs set state = 'waiting', waits_for = 'suspect', crashes = 2",
         {"suspects": "amber"},

@@ -81,7 +81,7 @@ def test_workers_are_listed_with_what_they_hold(rowlock: Type, app: Rowlock, eng
     [worker] = json.loads(in_json.out)["workers"]
     assert worker.keys() == {
         "id", "host", "pid", "queues", "slots", "held", "lease_left", "started_at", "version", "condition", "stuck",
-        "blocked", "blocked_by", "restarts", "fault",
+        "blocked", "blocked_by", "restarts", "fault", "failing", "failing_since",
     }  # fmt: skip
     assert (worker["id"], worker["held"]) == (engine.worker, 1)
 
@@ -101,6 +101,18 @@ def test_a_worker_that_began_anew_says_how_often_and_why(rowlock: Type, engine: 
     said = rowlock("workers").out
 
     assert "began anew 2 times in a row because of a fault of its own: OSError: postgresql://u:***@h/d is gone" in said
+    assert "canary" not in said + rowlock("workers", "--json").out + rowlock("doctor").out
+
+
+def test_a_worker_that_tries_again_and_again_says_what_and_for_how_long(rowlock: Type, engine: Engine, db: Db) -> None:
+    failing = "rowlock settle: job_settle failed (postgresql://u:canary@h/d)"
+    db.execute("update rowlock.workers set failing = %s, failing_since = now() - interval '5 min'", [failing])
+
+    said = rowlock("workers").out
+
+    assert (
+        "has been trying again and again for 5 min: rowlock settle: job_settle failed (postgresql://u:***@h/d" in said
+    )
     assert "canary" not in said + rowlock("workers", "--json").out + rowlock("doctor").out
 
 

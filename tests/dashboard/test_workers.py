@@ -27,15 +27,16 @@ def worker(db: Db, *, lease: str = "20 s", slots: int = 10, held: int = 0, **col
         "stopping": False,
         "restarts": 0,
         "fault": None,
+        "failing": None,
         **columns,
     }
     db.execute(
         """insert into rowlock.workers
                (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts, stuck, stopping,
-                restarts, fault)
+                restarts, fault, failing, failing_since)
            values (%(id)s, %(host)s, %(pid)s, %(queues)s, %(slots)s, '{}', '9.9', rowlock.now(),
                rowlock.now() + %(lease)s::interval, '30 s', %(stuck)s, %(stopping)s,
-               %(restarts)s, %(fault)s)""",
+               %(restarts)s, %(fault)s, %(failing)s, rowlock.now() - interval '2 min')""",
         {**row, "id": found, "lease": lease, "slots": slots},
     )
     for _ in range(held):
@@ -146,13 +147,14 @@ def test_a_late_worker_says_when_it_is_given_up(client: Browser, db: Db) -> None
 
 
 def test_stuck_and_stopping_workers_say_so(client: Browser, db: Db) -> None:
-    worker(db, stuck=2, stopping=True, restarts=3, fault="KeyError: 'a'")
+    worker(db, stuck=2, stopping=True, restarts=3, fault="KeyError: 'a'", failing="rowlock settle: job_settle failed")
 
     page = client.get("/workers").text
 
     assert "2 attempts timed out and go on all the same" in page
     assert "stopping" in page
     assert "It began anew 3 times in a row because of a fault of its own" in page
+    assert 'It has been trying again and again for 2 min: <span class="wrap">rowlock settle: job_settle failed' in page
 
 
 def test_a_worker_can_be_looked_for_by_host_and_pid(client: Browser, db: Db) -> None:

@@ -1478,6 +1478,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("worker/claim.py", "for place, fault in doubtful if found else ():", "for place, fault in doubtful:")],
     ),
     Mutant(
+        "failing-in-silence",
+        "a worker that cannot settle for long looks well",
+        "tests/worker/test_refused.py::test_what_a_worker_tries_again_and_again_stands_in_its_row_until_it_works",
+        [Change("worker/condition.py", "        if seconds < _FAILING_FOR:", "        if True:")],
+    ),
+    Mutant(
         "W11",
         "what a running old worker has refused goes back and forth between the workers",
         "tests/workflow/test_versions.py::test_what_running_old_workers_refuse_goes_to_newer_ones_once_and_never_back",

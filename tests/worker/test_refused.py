@@ -122,6 +122,30 @@ def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("history", "rowlock settle: job_settle failed (unexpected chunk number)"),
+        ("jobs", "rowlock claim: job_claim failed (unexpected chunk number)"),
+    ],
+)
+def test_what_a_worker_tries_again_and_again_stands_in_its_row_until_it_works(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, table: str, said: str
+) -> None:
+    monkeypatch.setattr("rowlock.worker.condition._FAILING_FOR", 0.1)
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    breaks(db, table, "new.state in ('running', 'succeeded')", "42501")
+    quick.enqueue()
+    with working(app):
+        until(lambda: one(db, "select max(failing) from rowlock.workers") == said)
+        assert one(db, "select failing_since <= now() from rowlock.workers")
+        db.execute(f"drop trigger broken on rowlock.{table}".encode())
+        until(lambda: len(ended(db)) == 1 and one(db, "select failing is null from rowlock.workers"))
+
+
 def test_while_no_job_can_be_claimed_none_is_set_aside(app: Rowlock, db: Db) -> None:
     @app.task(name="quick")
     async def quick() -> None: ...

@@ -53,6 +53,8 @@ def worker_facts(worker: WorkerStats) -> dict[str, Any]:
         "stuck": worker.stuck,
         "restarts": worker.restarts,
         "fault": worker.fault and redact_text(worker.fault),
+        "failing": worker.failing and redact_text(worker.failing),
+        "failing_since": worker.failing_since and worker.failing_since.isoformat(),
     }
 
 
@@ -83,6 +85,9 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
             click.echo(f"{worker.host}:{worker.pid} began anew {times} because of a fault of its own: {fault}")
         elif worker.fault:
             click.echo(f"{worker.host}:{worker.pid} claims no more jobs: {words.line(redact_text(worker.fault))}")
+        if worker.failing and worker.failing_since:
+            failing, lasts = words.line(redact_text(worker.failing)), words.span(now - worker.failing_since)
+            click.echo(f"{worker.host}:{worker.pid} has been trying again and again for {lasts}: {failing}")
 
 
 def _row(worker: WorkerStats, now: datetime, *, stuck: bool) -> tuple[object, ...]:

@@ -33,6 +33,7 @@ _PLACES: Final = {
     "versions": "/workers",
     "stuck attempts": "/workers",
     "worker faults": "/workers",
+    "failing statements": "/workers",
 }
 # What stands here in other words. Failures are part of the line on failed jobs.
 _SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures", "suspects"}

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import TypeVar
@@ -26,6 +27,8 @@ T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 # An outage is told of again after so many seconds.
 _TELL_EVERY = 60.0
+# What goes on failing fails at least once in so many times the longest that a try and the pause after it take.
+_STILL_TRIED = 3
 # A connection that only listens says something so often: one that leads nowhere is silent, too.
 _PULSE = 30.0
 # What a notification says that means: look everywhere.
@@ -55,6 +58,16 @@ class Lost(Exception):  # as above
         self.slow = _is_slow(error)
 
 
+@dataclass(slots=True)
+class _Fault:
+    """Something that fails, by time.monotonic()."""
+
+    since: float
+    at: float = -inf  # when it has failed for the last time
+    told: float = -inf  # when the log has said so for the last time
+    said: str = ""
+
+
 class Link:
     """One async connection that is opened again whenever it breaks."""
 
@@ -72,17 +85,20 @@ class Link:
         self._knows_pooler = False
         # Behind a pooler a statement is a transaction, which another task's statement must not get into.
         self._exchange = asyncio.Lock()
-        self._failing_since: float | None = None
-        self._told_at = -inf
-        self._fault = ""
+        self._faults: dict[str, _Fault] = {}  # by what fails
         self._reads: int | None = None
 
     @property
     def fault(self) -> tuple[str, float] | None:
-        """What has been going wrong, and for how many seconds; None while all is well."""
-        if self._failing_since is None:
+        """What has been going wrong, and for how many seconds; None while all is well, or nothing is tried again."""
+        faults = [fault for fault in list(self._faults.values()) if self._is_tried(fault)]
+        if not faults:
             return None
-        return f"{self._name}: {self._fault}", time.monotonic() - self._failing_since
+        first = min(faults, key=lambda fault: fault.since)
+        return f"{self._name}: {first.said}", time.monotonic() - first.since
+
+    def _is_tried(self, fault: _Fault) -> bool:
+        return time.monotonic() - fault.at <= _STILL_TRIED * (min(self._deadline, _TELL_EVERY) + _LONGEST_PAUSE)
 
     def another(self, *, name: str, deadline: float) -> Link:
         """A link to the same server."""
@@ -132,9 +148,12 @@ class Link:
         pauses = _pauses()
         while True:
             try:
-                return await self._connect()
+                connection = await self._connect()
             except (psycopg.Error, OSError) as error:  # a resolver's too
-                await self._pause(pauses, f"no connection ({first_line(error)})")
+                await self._pause(pauses, "connect", f"no connection ({first_line(error)})")
+            else:
+                self._faults.pop("connect", None)
+                return connection
 
     async def _connect(self) -> AsyncSession:
         connection = await aconnect(self._server, name=self._name, deadline=self._deadline, engine=True)
@@ -202,11 +221,12 @@ class Link:
                     failures += 1
                 fault = f"{what} failed ({first_line(error)})"
                 if failures >= tries:
-                    self._note(fault)
+                    self._note(what, fault)
                     raise Refused(error, certain=False) from error
-                await self._pause(pauses, fault)
+                await self._pause(pauses, what, fault)
             else:
-                self._failing_since = None
+                if self._faults:
+                    self._faults.pop(what, None)
                 return said
 
     async def once(self, query: Query[T]) -> list[T]:
@@ -220,21 +240,22 @@ class Link:
                 await connection.close()
             raise Lost(error) from error
 
-    async def _pause(self, pauses: Iterator[float], fault: str) -> None:
-        self._note(fault)
+    async def _pause(self, pauses: Iterator[float], what: str, said: str) -> None:
+        self._note(what, said)
         await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # jitter, not a secret
 
-    def _note(self, fault: str) -> None:
+    def _note(self, what: str, said: str) -> None:
         now = time.monotonic()
-        self._fault = fault
-        if self._failing_since is None:
-            self._failing_since, self._told_at = now, -inf
+        fault = self._faults.get(what)
+        if fault is None or not self._is_tried(fault):
+            fault = self._faults[what] = _Fault(since=now)
+        fault.said, fault.at = said, now
         # The first failure of an outage is news; the others are not, unless it is long.
-        level = logging.WARNING if now - self._told_at >= _TELL_EVERY else logging.DEBUG
+        level = logging.WARNING if now - fault.told >= _TELL_EVERY else logging.DEBUG
         if level == logging.WARNING:
-            self._told_at = now
-        lasts = f", for {now - self._failing_since:.0f} s now" if now - self._failing_since >= _TELL_EVERY else ""
-        log.log(level, "%s: %s%s; trying again", self._name, fault, lasts)
+            fault.told = now
+        lasts = f", for {now - fault.since:.0f} s now" if now - fault.since >= _TELL_EVERY else ""
+        log.log(level, "%s: %s%s; trying again", self._name, said, lasts)
 
     async def rest(self, event: asyncio.Event, timeout: float) -> bool:
         """Wait for `event` while notifications come in; False when `timeout` seconds passed first."""

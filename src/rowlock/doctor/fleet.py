@@ -28,7 +28,8 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
     """Every line about workers."""
     workers = facts.stats.fleet.workers if facts.stats else None
     if workers is None:
-        for name in ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults"):
+        lines = ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults")
+        for name in (*lines, "failing statements"):
             yield Line(_GROUP, name).unknown(why(facts, "workers"))
     else:
         live = [worker for worker in workers if worker.lease_left > timedelta(0)]
@@ -38,6 +39,7 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
         yield _versions(live, version)
         yield _stuck(live)
         yield _faults(live)
+        yield _failing(facts, live)
     yield _rescues(facts)
     yield _suspects(facts)
 
@@ -165,6 +167,22 @@ def _faults(live: list[WorkerStats]) -> Finding:
         f"began anew so often in a row, each time after a longer pause: {redact_text(worst.fault or 'unknown')}",
         do="the log of that worker has the traceback; update Rowlock, or report it",
         value=worst.restarts,
+    )
+
+
+def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
+    line = Line(_GROUP, "failing statements")
+    since = {worker.id: worker.failing_since for worker in live if worker.failing_since is not None}
+    if not since or facts.stats is None:
+        return line.green("none", "settles and claims work", value=0.0)
+    failing = sorted((worker for worker in live if worker.id in since), key=lambda worker: since[worker.id])
+    lasts = facts.stats.at - since[failing[0].id]
+    return line.ill(
+        "red",
+        several([f"{worker.host}:{worker.pid}" for worker in failing]),
+        f"tried again and again for {span(lasts)}: {redact_text(failing[0].failing or '')}",
+        do="what PostgreSQL says there has to be mended; nothing is lost meanwhile, and it goes on by itself",
+        value=lasts.total_seconds(),
     )
 
 

@@ -59,6 +59,8 @@ class WatchedWorker:
     stuck: int  # attempts that timed out and go on all the same
     restarts: int  # in a row, because of a fault of its own: the last of those is `fault`
     fault: str | None
+    failing: str | None  # a settle or claim that has been failing for half a minute or more
+    failing_since: datetime | None
     claiming: Claiming | None
     claimed: float  # jobs a second, over the last minutes
     jobs: tuple[Underway, ...]

@@ -100,6 +100,8 @@ class WorkerStats:
     stuck: int = 0  # attempts that timed out and go on all the same
     restarts: int = 0  # in a row, because of a fault of its own: the last of those is `fault`
     fault: str | None = None  # without restarts: why it claims no more jobs
+    failing: str | None = None  # a settle or claim that has been failing for half a minute or more
+    failing_since: datetime | None = None
     lasts: timedelta = timedelta(seconds=30)  # how long its lease is from one renewal on
     blocked: timedelta | None = None  # for how long its event loop had stood still at its last renewal
     blocked_by: str | None = None  # by what: task and job, as far as it could tell

@@ -77,6 +77,8 @@ class WatchedRow(NamedTuple):
     stuck: int
     restarts: int
     fault: str | None
+    failing: str | None
+    failing_since: str | None
     claims: int
     claimed: int
     claim_seconds: float
@@ -101,6 +103,8 @@ class WatchedRow(NamedTuple):
             stuck=self.stuck,
             restarts=self.restarts,
             fault=self.fault,
+            failing=self.failing,
+            failing_since=None if self.failing_since is None else datetime.fromisoformat(self.failing_since),
             claiming=self._claiming(),
             claimed=claimed,
             jobs=tuple(jobs),

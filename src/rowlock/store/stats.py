@@ -50,6 +50,8 @@ class WorkerNow(NamedTuple):
     stuck: int
     restarts: int
     fault: str | None
+    failing: str | None
+    failing_since: str | None
     claims: int
     claimed: int
     claim_seconds: float

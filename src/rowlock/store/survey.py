@@ -264,6 +264,8 @@ def _worker(row: stats.WorkerNow) -> WorkerStats:
         stuck=row.stuck,
         restarts=row.restarts,
         fault=row.fault,
+        failing=row.failing,
+        failing_since=None if row.failing_since is None else datetime.fromisoformat(row.failing_since),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rowlock.store.intervals import interval
@@ -113,11 +113,19 @@ def bury() -> Query[bool]:
 
 
 def tell(
-    *, worker: str, stuck: int = 0, stopping: bool = False, restarts: int = 0, fault: str | None = None
+    *,
+    worker: str,
+    stuck: int = 0,
+    stopping: bool = False,
+    restarts: int = 0,
+    fault: str | None = None,
+    failing: str | None = None,
+    since: datetime | None = None,
 ) -> Query[None]:
     """Say how a worker is: how many attempts go on after their time-out, whether it claims no more, and what is wrong.
 
-    `fault` is why it began anew `restarts` times in a row; without any, why it claims no more.
+    `fault` is why it began anew `restarts` times in a row; without any, why it claims no more. `failing` is what it
+    tries again and again, `since` when.
     """
     return Query(
         "worker_tell",
@@ -127,6 +135,8 @@ def tell(
             "stopping": str(stopping),
             "restarts": str(restarts),
             "fault": fault,
+            "failing": failing,
+            "since": None if since is None else since.isoformat(),
         },
         _nothing,
     )

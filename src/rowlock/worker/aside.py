@@ -64,6 +64,11 @@ class Aside:
         self._made_at = 0.0
         self.good_at = 0.0  # by time.monotonic(): when something was settled at last
 
+    @property
+    def fault(self) -> tuple[str, float] | None:
+        """What goes wrong here, and for how many seconds."""
+        return self._link.fault
+
     def add(self, batch: Sequence[Finished]) -> None:
         """Settle this, apart."""
         self._put(_Part(batch, monotonic()))

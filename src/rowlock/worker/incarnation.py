@@ -193,7 +193,8 @@ class Incarnation:
 
     def _tell(self, connection: Steady) -> None:
         stuck, stopping, unfit = self._runner.stuck, self._is_stopping, self._renewer.unfit
-        self._condition.tell(connection, stuck=stuck, stopping=stopping, unfit=unfit)
+        failing = [self._settle_link.fault, self._settler.fault_apart, self._claim_link.fault]
+        self._condition.tell(connection, stuck=stuck, stopping=stopping, unfit=unfit, failing=failing)
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""

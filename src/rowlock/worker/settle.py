@@ -83,6 +83,11 @@ class Settler:
         self._finished.append((row, outcome))
         self._some.set()
 
+    @property
+    def fault_apart(self) -> tuple[str, float] | None:
+        """What goes wrong with what is settled apart, and for how many seconds."""
+        return self._aside.fault
+
     def wake(self) -> None:
         """There is something to do that is not an outcome."""
         self._some.set()

@@ -566,6 +566,8 @@ create table rowlock.workers (
     fault       text,                           -- the last of those
     blocked     float8,                         -- for how many seconds its event loop had stood still at its last renewal
     blocked_by  text,                           -- by what: task and job, as far as it can tell
+    failing     text,                           -- a settle or claim that has been failing for half a minute or more
+    failing_since   timestamptz,
     -- Claims that found jobs, in the last minute in which there were any: how many, their jobs, their seconds.
     claims          integer not null default 0,
     claimed         integer not null default 0,

@@ -318,6 +318,8 @@ create table rowlock.workers (
     fault text,
     blocked double precision,
     blocked_by text,
+    failing text,
+    failing_since timestamp with time zone,
     claims integer not null default 0,
     claimed integer not null default 0,
     claim_seconds double precision not null default 0,

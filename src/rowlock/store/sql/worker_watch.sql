@@ -6,6 +6,7 @@ select
     extract(epoch from worker.lease - rowlock.now())::float8 as lease,
     extract(epoch from worker.lasts)::float8 as lasts, worker.blocked, worker.blocked_by,
     worker.queues, worker.started_at, worker.version, worker.stopping, worker.stuck, worker.restarts, worker.fault,
+    worker.failing, worker.failing_since,
     worker.claims, worker.claimed, worker.claim_seconds, worker.claim_slowest
 from rowlock.workers as worker
 where :named is null or strpos(lower(worker.host || ':' || worker.pid), lower(:named)) > 0
