@@ -393,7 +393,7 @@ def test_nobody_listens_on_its_queue(app: Rowlock, db: Db) -> None:
 
     assert (found.code, found.facts["listened_to"]) == ("no_worker", ["default", "reports"])
     assert found.says == "No live worker listens on queue 'mail'; those that live listen on default, reports."
-    assert found.do == "start one: `rowlock worker --queues mail`"
+    assert found.do == "start one: `rowlock worker --app MODULE --queues mail`"
 
 
 def test_nobody_who_listens_knows_its_task(app: Rowlock, db: Db) -> None:
@@ -707,7 +707,7 @@ def test_names_that_a_shell_would_read_are_quoted(app: Rowlock) -> None:
 
     found = job.explain()
 
-    assert found.do == "start one: `rowlock worker --queues 'a b; rm'`"
+    assert found.do == "start one: `rowlock worker --app MODULE --queues 'a b; rm'`"
 
 
 def test_async_callers_are_answered_alike_and_sync_ones_refused_in_a_loop(app: Rowlock) -> None:

@@ -313,6 +313,29 @@ def test_secrets_are_masked_unless_they_are_asked_for(rowlock: Type, db: Db) -> 
     assert [text for text in revealed if "canary" not in text] == []
 
 
+def test_secrets_are_masked_in_schedules_workflows_previews_and_pauses_too(rowlock: Type, app: Rowlock, db: Db) -> None:
+    address = "https://ann:canary@bank.example/pay"
+    app.schedules.add("nightly", app.call("pay", kwargs={"url": address}), "@daily", why=f"for {address}")
+    app.pause(queue="mail", why=f"{address} is away")
+    app.pause(task="pay", why=f"{address} is away")
+    put(db, "failed", task="flow", version=1, reason=f"{address} said no")
+    put(db, "ready", task="pay", queue="mail", args={"url": address})
+    revealing = [("schedules", "show", "nightly"), ("schedules", "list"), ("workflows", "list")]
+    others = [
+        ("stats",),
+        ("queues", "list"),
+        ("queues", "show", "mail"),
+        ("tasks", "list"),
+        ("jobs", "cancel", "--all", "--dry-run"),
+    ]
+
+    shown = [rowlock(*command, *how) for command in (*revealing, *others) for how in ((), ("--json",))]
+    revealed = [rowlock(*command, "--reveal", "--json").out for command in revealing]
+
+    assert [said for said in shown if said.code or "canary" in said.out] == []
+    assert [text for text in revealed if "canary" not in text] == []
+
+
 def test_a_job_that_does_not_exist_is_exit_code_3(rowlock: Type) -> None:
     missing = str(uuid4())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from uuid import uuid4
 
@@ -14,10 +15,35 @@ from rich.cells import cell_len
 from rowlock import Rowlock
 from rowlock.store import workers as worker_store
 from tests.cli.conftest import Type
+from tests.cli.programs import Shop
+from tests.cli.terminals import Terminal
 from tests.cli.test_words import HOSTILE
 from tests.engine import Engine
+from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
+
+
+def test_stats_are_watched_until_ctrl_c(shop: Shop, app: Rowlock, url: str) -> None:
+    with Terminal("stats", "--watch", folder=shop.folder, env={"ROWLOCK_URL": url}) as terminal:
+        terminal.sees("connections")
+        app.pause(queue="seen-later")
+        terminal.sees("seen-later")
+        terminal.process.send_signal(signal.SIGINT)
+        code = terminal.ended()
+
+    assert code == 0
+    assert "Traceback" not in terminal.screen
+
+
+def test_stats_are_watched_in_a_pipe_without_a_word_to_the_terminal(shop: Shop, url: str) -> None:
+    program = shop.start("stats", "--watch", env={"ROWLOCK_URL": url})
+    until(lambda: program.output.count("last hour") > 1)
+    program.signal(signal.SIGINT)
+    code = program.ended()
+
+    assert (code, program.errors) == (0, "")
+    assert "\x1b" not in program.output
 
 
 def test_stats_show_queues_workers_and_the_database(rowlock: Type, app: Rowlock, engine: Engine, db: Db) -> None:

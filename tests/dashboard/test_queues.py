@@ -69,7 +69,7 @@ def test_a_queue_into_which_nobody_looks_says_so(client: Browser, db: Db, app: R
 
     assert before.count("No live worker looks into it.") == 2
     assert after.count("No live worker looks into it.") == 1
-    assert "rowlock worker --queues &#39;far away&#39;" in after
+    assert "rowlock worker --app MODULE --queues &#39;far away&#39;" in after
 
 
 def test_a_queue_shows_how_many_jobs_ended_in_each_minute(client: Browser, app: Rowlock, db: Db) -> None:

@@ -21,6 +21,7 @@ FLOORS = (
         "amend",
         "look",
         "app",
+        "conceal",
         "doctor",
         "enqueue",
         "explain",

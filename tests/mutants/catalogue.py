@@ -1076,6 +1076,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O-secrets-of-schedules",
+        "the command line shows the secrets in the arguments of schedules",
+        "tests/cli/test_jobs.py::test_secrets_are_masked_in_schedules_workflows_previews_and_pauses_too",
+        [Change("cli/schedules/show.py", "masked(app.schedules.get(name), reveal=reveal)", "app.schedules.get(name)")],
+    ),
+    Mutant(
         "O-folded-secret",
         "a message is folded before its secrets are masked, and what is left of one is shown",
         "tests/cli/test_jobs.py::test_failures_are_counted_by_task_and_error_and_show_no_secret",
@@ -1431,7 +1437,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/cli/test_jobs.py::test_secrets_are_masked_unless_they_are_asked_for",
         [
             Change(
-                "cli/masking.py", "    return value if reveal else cast", "    return value if reveal or True else cast"
+                "cli/masking.py",
+                "    return value if reveal else conceal",
+                "    return value if reveal or True else conceal",
             )
         ],
     ),

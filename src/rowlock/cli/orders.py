@@ -13,6 +13,7 @@ import click
 from rowlock.app import Rowlock
 from rowlock.cli import words
 from rowlock.cli.filters import Wanted, filter_options, usage
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import INTERRUPTED, at_a_terminal, json_option, nothing_matched, print_json
@@ -114,7 +115,7 @@ def _agreed(app: Rowlock, order: Order, verb: VerbName, asked: Filter) -> int | 
 
 def _report_only(order: Order, preview: Preview) -> NoReturn:
     if order.as_json:
-        print_json(preview.to_dict())
+        print_json(masked(preview).to_dict())
     if not preview.count:
         nothing_matched(f"no job matches{_passed_over(preview)}")
     if not order.as_json:

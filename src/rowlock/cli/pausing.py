@@ -14,6 +14,7 @@ import click
 from rowlock.app import Rowlock
 from rowlock.cli import words
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked
 from rowlock.cli.moments import instant, span
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -54,7 +55,7 @@ def pause(halt: Halt, kind: Kind) -> None:
             _check_known(app, halt.name, kind)
         begun = app.pause(**_named(halt, kind), until=halt.until, duration=halt.duration, why=halt.why, by=halt.by)
     if halt.as_json:
-        print_json({"pause": begun.to_dict()})
+        print_json({"pause": masked(begun).to_dict()})
     else:
         click.echo(f"{kind} {words.line(halt.name)} is paused {ends(begun, begun.at)}")
 

@@ -9,11 +9,13 @@ import click
 
 from rowlock.app import Rowlock
 from rowlock.cli import figures, words
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.queues.list import show_queues
 from rowlock.cli.tasks.list import show_tasks
+from rowlock.cli.watching import watch_option, watched
 from rowlock.cli.workers import show_workers
 from rowlock.db.reach import in_words
 from rowlock.errors import RowlockError
@@ -25,19 +27,27 @@ _OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancell
 
 
 @click.command(epilog=EXIT_CODES_OF_LOOKS)
+@watch_option
 @json_option
 @app_options(required=False)
 @debug_option
-def stats(choice: Choice, *, as_json: bool) -> None:
+def stats(choice: Choice, *, watch: bool, as_json: bool) -> None:
     """Show queues, tasks, workers and the database at one moment.
 
     Rates are over the last full minutes, totals over the last hour. `?` is what could not be learned: the last lines
-    say why.
+    say why. With --watch it is shown anew every second, until Ctrl-C.
     """
     with opened(choice) as app:
-        found = app.stats()
-        pauses = app.pauses()
-        totals = _last_hour(app)
+        if watch:
+            watched(lambda: _look(app, as_json=as_json))
+        else:
+            _look(app, as_json=as_json)
+
+
+def _look(app: Rowlock, *, as_json: bool) -> None:
+    found = masked(app.stats())
+    pauses = masked(app.pauses())
+    totals = _last_hour(app)
     if as_json:
         print_json({**found.to_dict(), "last_hour": totals, "pauses": [pause.to_dict() for pause in pauses]})
     else:

@@ -16,9 +16,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from rowlock.app import Rowlock
+from rowlock.conceal import conceal
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.address import path_of, root_of
-from rowlock.dashboard.conceal import conceal
 from rowlock.dashboard.cookie import CSRF, set_cookie
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.excerpt import Room

@@ -10,8 +10,8 @@ from functools import partial
 from importlib import resources
 from typing import Any, Literal
 
+from rowlock.conceal import Verbatim
 from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.conceal import Verbatim
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.demo.picture import Picture

@@ -104,7 +104,7 @@ def _unattended(facts: Facts, target: timedelta) -> Finding:
         "red" if max(alone.values()) >= target else "amber",
         several(sorted(alone)),
         "jobs are due there, and no live worker looks into it",
-        do=f"rowlock worker --queues {','.join(sorted(alone)[:3])}, or move the jobs: rowlock jobs move",
+        do=f"rowlock worker --app MODULE --queues {','.join(sorted(alone)[:3])}, or move the jobs: rowlock jobs move",
         value=len(alone),
     )
 

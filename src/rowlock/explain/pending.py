@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from rowlock.errors import InvalidArguments, TaskError
 from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
-from rowlock.explain.phrases import because, command, instant_of, last_error, listed
+from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed
 from rowlock.model.explanation import Cause
 from rowlock.model.handler import Handler
 from rowlock.model.names import unversioned
@@ -158,7 +158,7 @@ def _set_aside(situation: Situation, record: JobRecord) -> Cause:
     says = f"It waits for the end of a pause of task {record.task!r}, which is over"
     if situation.alive:
         return Cause("pause_over", f"{says}: a live worker is about to release it.")
-    do = f"start one: {command('worker', '--queues', record.queue)}"
+    do = f"start one: {a_worker(record.queue)}"
     return Cause("pause_over", f"{says}; but no worker lives that could release it.", do)
 
 
@@ -237,7 +237,7 @@ def _workers(situation: Situation, record: JobRecord) -> Iterator[Cause]:
     if all(one.stopping for one in listeners):
         says = f"Every worker that listens on queue {record.queue!r} is stopping: {_names(listeners)}."
         facts = {"workers": [one.name for one in listeners]}
-        yield Cause("stopping", says, f"start another: {command('worker', '--queues', record.queue)}", facts)
+        yield Cause("stopping", says, f"start another: {a_worker(record.queue)}", facts)
     able = [one for one in listeners if one.knows and not one.stopping]
     if able and all(one.vitals.says for one in able):
         yield _nobody_moves(record, able)
@@ -251,9 +251,9 @@ def _nobody_moves(record: JobRecord, able: list[Candidate]) -> Cause:
     says = f"On queue {record.queue!r} {what} that could run it {does}: {first.name} {first.vitals.says}."
     facts = {"workers": [one.name for one in able], "conditions": [one.vitals.health for one in able]}
     if first.vitals.health == "late":
-        do = f"look at that process: continue it, or end it; meanwhile {command('worker', '--queues', record.queue)}"
+        do = f"look at that process: continue it, or end it; meanwhile {a_worker(record.queue)}"
     else:
-        do = f"start more workers: {command('worker', '--queues', record.queue)}; and keep what blocks off the loop"
+        do = f"start more workers: {a_worker(record.queue)}; and keep what blocks off the loop"
     return Cause("workers_stand_still", says, do, facts)
 
 
@@ -261,7 +261,7 @@ def _nobody_listens(situation: Situation, record: JobRecord) -> Cause:
     queues = sorted({queue for one in situation.alive for queue in one.queues})
     others = f"; those that live listen on {listed(queues)}" if queues else ", nor does any worker live at all"
     says = f"No live worker listens on queue {record.queue!r}{others}."
-    do = f"start one: {command('worker', '--queues', record.queue)}"
+    do = f"start one: {a_worker(record.queue)}"
     return Cause("no_worker", says, do, {"listened_to": queues, "live_workers": len(situation.alive)})
 
 

@@ -39,6 +39,11 @@ def command(*words: str | UUID) -> str:
     return f"`rowlock {shlex.join(map(str, words))}`"
 
 
+def a_worker(queue: str) -> str:
+    """The command that starts a worker for a queue; which app it is of is not known here."""
+    return command("worker", "--app", "MODULE", "--queues", queue)
+
+
 def error_of(error: JobError | StepError) -> str:
     """An error in a line: its type, and the first line of its message."""
     said = redact_text(error.message.strip().partition("\n")[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rowlock.explain.phrases import because, command, instant_of
+from rowlock.explain.phrases import a_worker, because, instant_of
 from rowlock.model.explanation import Cause
 from rowlock.model.record import JobRecord
 from rowlock.model.situation import Candidate, Situation
@@ -38,7 +38,7 @@ def _lost(situation: Situation, record: JobRecord, holder: Candidate | None) -> 
         held = f"Worker {holder.name} had it, but its lease ran out {span(holder.lease_left)} ago"
     if situation.alive:
         return Cause("lease_lost", f"{held}: a live worker is about to rescue it.", facts=facts)
-    do = f"start one: {command('worker', '--queues', record.queue)}"
+    do = f"start one: {a_worker(record.queue)}"
     return Cause("lease_lost", f"{held}, and no worker lives that could rescue it.", do, facts)
 
 

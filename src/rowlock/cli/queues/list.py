@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rowlock.cli import figures, words
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -28,7 +29,7 @@ def list_queues(choice: Choice, *, as_json: bool) -> None:
     """
     with opened(choice) as app:
         stats = app.stats()
-        pauses = {pause.queue: pause for pause in app.pauses() if pause.queue is not None}
+        pauses = {pause.queue: pause for pause in masked(app.pauses()) if pause.queue is not None}
     if as_json:
         print_json({"queues": [queue_facts(name, stats, pauses.get(name)) for name in stats.queues]})
     elif stats.queues:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rowlock.cli import figures, words
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, nothing_matched, print_json
@@ -24,7 +25,7 @@ def show(choice: Choice, *, name: str, as_json: bool) -> None:
     """Show one queue, whether and why it is paused, and the workers that look into it."""
     with opened(choice) as app:
         stats = app.stats()
-        pause = next((pause for pause in app.pauses() if pause.queue == name), None)
+        pause = masked(next((pause for pause in app.pauses() if pause.queue == name), None))
     if name not in stats.queues:
         nothing_matched(f"no job, worker, setting or pause names a queue {words.line(repr(name))}")
     workers = [worker for worker in stats.fleet.workers or () if name in worker.queues]

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from rowlock.cli import slots, words
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -16,13 +17,14 @@ from rowlock.model.schedule import Schedule
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def list_schedules(choice: Choice, *, as_json: bool) -> None:
+def list_schedules(choice: Choice, *, reveal: bool, as_json: bool) -> None:
     """List schedules: their rules, when they run next, and which are paused, edited or orphans."""
     with opened(choice) as app:
-        found = app.schedules.list()
+        found = masked(app.schedules.list(), reveal=reveal)
         now = database_time(app)
     if as_json:
         print_json({"schedules": [schedule.to_dict() for schedule in found]})

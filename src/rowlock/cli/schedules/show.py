@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rowlock.cli import slots, words
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
@@ -24,13 +25,14 @@ _RULE = ("cron", "tz", "every")
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
 @click.argument("name")
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
-def show(choice: Choice, *, name: str, as_json: bool) -> None:
+def show(choice: Choice, *, name: str, reveal: bool, as_json: bool) -> None:
     """Show one schedule: what its rule means, what code says and an operator changed, what became of its slots."""
     with opened(choice) as app:
-        schedule = app.schedules.get(name)
+        schedule = masked(app.schedules.get(name), reveal=reveal)
         firings = app.schedules.firings(name)
         now = database_time(app)
     if as_json:

@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from rowlock.cli import figures, words
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -24,7 +25,7 @@ def list_tasks(choice: Choice, *, as_json: bool) -> None:
     """List tasks: how fast they run, how long they take, how many have failed."""
     with opened(choice) as app:
         stats = app.stats()
-        pauses = {pause.task: pause for pause in app.pauses() if pause.task is not None}
+        pauses = {pause.task: pause for pause in masked(app.pauses()) if pause.task is not None}
     if as_json:
         told = stats.to_dict()["tasks"]
         tasks = [{"name": name, **told[name], "pause": _plain(pauses.get(name))} for name in stats.tasks]

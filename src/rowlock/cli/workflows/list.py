@@ -10,6 +10,7 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
@@ -29,6 +30,7 @@ from rowlock.workflow_desk import STATUSES
     "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Workflows a page."
 )
 @click.option("--before", type=click.UUID, metavar="ID", help="The page after the one that named this id.")
+@reveal_option
 @json_option
 @app_options(required=False)
 @debug_option
@@ -42,6 +44,7 @@ def list_workflows(
     key: str | None,
     limit: int,
     before: UUID | None,
+    reveal: bool,
     as_json: bool,
 ) -> None:
     """List workflows, live and ended ones, newest first: where each of them stands and what it waits for."""
@@ -57,11 +60,12 @@ def list_workflows(
                 before=before,
             )
         now = database_time(app)
+    records = masked(page.records, reveal=reveal)
     if as_json:
-        print_json({"workflows": [record.to_dict() for record in page.records], "next": page.next and str(page.next)})
+        print_json({"workflows": [record.to_dict() for record in records], "next": page.next and str(page.next)})
         return
-    if page.records:
-        _show(page.records, now)
+    if records:
+        _show(records, now)
     else:
         click.echo("no workflow matches", err=True)
     next_page(page.next)

@@ -1,7 +1,8 @@
 """What is shown, without what must not be seen: secrets by nobody, arguments and results not by viewers.
 
-One pass over whatever a page shows, before it is HTML or JSON, so that no page can forget. Users' data is known by its
-type: a field that may hold anything (`Any`) holds what a job was given or has made. Where it is text, by its name.
+One pass over whatever a page or a command shows, before it is HTML, JSON or a table, so that none can forget. Users'
+data is known by its type: a field that may hold anything (`Any`) holds what a job was given or has made. Where it is
+text, by its name.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Final, TypeVar, cast, get_args, get_type_hints
+from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import JsonValue
 
-from rowlock.dashboard.excerpt import Room
 from rowlock.explain.phrases import error_of
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError
@@ -43,21 +43,28 @@ _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "pay
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
+class Fitting(Protocol):
+    """How much of its values a page has room for."""
+
+    def fit(self, value: Any) -> Any:  # noqa: ANN401  any JSON value
+        """The value without its secrets, or the beginning of it."""
+
+
 class Verbatim(str):
     """A text that we wrote ourselves, such as a statement: nothing in it is a secret, whatever it looks like."""
 
     __slots__ = ()
 
 
-def conceal(shown: T, *, show_arguments: bool, room: Room | None = None) -> T:
-    """The same values, made again where something must not be seen; with `room`, what is too long is an Excerpt."""
+def conceal(shown: T, *, show_arguments: bool, room: Fitting | None = None) -> T:
+    """The same values, made again where something must not be seen; with `room`, what is too long is cut to fit."""
     return cast("T", _Concealing(show_arguments, room).value(shown))
 
 
 class _Concealing:
     """One pass: `whole` is whether users' data may be seen, `room` how much of it there is room for."""
 
-    def __init__(self, whole: bool, room: Room | None) -> None:  # noqa: FBT001  as conceal says it
+    def __init__(self, whole: bool, room: Fitting | None) -> None:  # noqa: FBT001  as conceal says it
         self._whole, self._room = whole, room
 
     def value(self, value: Any) -> Any:  # noqa: ANN401  whatever a page shows
