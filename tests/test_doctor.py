@@ -577,14 +577,14 @@ def test_roles_are_compared_with_what_this_version_grants(patient: Rowlock, db: 
     lacking = patient.doctor()
     db.execute("alter table rowlock.events disable row level security")
     patient.migrate(roles=True)
-    mended = patient.doctor()
+    fixed = patient.doctor()
 
     assert (well.level, well.figure) == ("green", "5 as made")
     assert ill(beyond) == {"roles": "amber"}
     assert beyond["roles"].figure == "rowlock_viewer has delete on table history"
     assert ill(lacking) == {"roles": "red"}
     assert "rowlock_worker lacks select on table jobs" in lacking["roles"].figure
-    assert ill(mended) == {}
+    assert ill(fixed) == {}
 
 
 def test_parts_are_wanted_for_as_long_as_the_app_keeps_its_jobs(patient: Rowlock, url: str) -> None:

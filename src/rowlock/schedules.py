@@ -256,14 +256,14 @@ class Schedules:
     def remove(self, name: str, *, by: str | None = None, why: str | None = None) -> Schedule:
         """Remove a schedule, and answer what it was; the jobs it has made live on.
 
-        ScheduleError while live workers declare it, for they would bring it back: pause it, or mend the code first.
+        ScheduleError while live workers declare it, for they would bring it back: pause it, or fix the code first.
         """
         return self._change("remove", _remove(name, by, why))
 
     async def aremove(self, name: str, *, by: str | None = None, why: str | None = None) -> Schedule:
         """Remove a schedule, and answer what it was; the jobs it has made live on.
 
-        ScheduleError while live workers declare it, for they would bring it back: pause it, or mend the code first.
+        ScheduleError while live workers declare it, for they would bring it back: pause it, or fix the code first.
         """
         return await self._database.aconverse(_remove(name, by, why))
 

@@ -131,7 +131,7 @@ def _carried_over(one: Recalled, handler: Handler) -> str | None:
         fault = describe(error)
         return (
             f"the state of version {one.version} could not be carried over to version {handler.version}: {fault.type}: "
-            f"{fault.message}; mend the migration"
+            f"{fault.message}; fix the migration"
         )
     return None
 

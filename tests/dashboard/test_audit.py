@@ -49,7 +49,7 @@ def test_an_empty_audit_says_what_will_stand_there(client: Browser) -> None:
     page = client.get("/audit")
 
     assert page.status_code == 200
-    assert "Nobody has done anything yet" in page.text
+    assert "No events yet" in page.text
 
 
 def test_a_deed_reads_as_a_sentence(client: Browser, app: Rowlock, db: Db) -> None:

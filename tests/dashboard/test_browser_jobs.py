@@ -70,7 +70,7 @@ def test_what_is_typed_or_chosen_finds_jobs(admin: Tab, books: Db) -> None:
     states = page.get_by_role("navigation", name="States")
     states.get_by_role("link", name="succeeded").click()
     page.wait_for_url("**/jobs?*state=succeeded*")
-    expect(page.get_by_text("No such job")).to_be_visible()
+    expect(page.get_by_text("No job matches")).to_be_visible()
     states.get_by_role("link", name="ready").click()
     expect(states.locator("[aria-current]")).to_have_text("ready")
     expect(rows(page)).to_have_count(3)
@@ -169,7 +169,7 @@ def test_all_that_match_are_moved_put_first_and_deleted(admin: Tab, books: Db) -
     dialog.get_by_role("button", name="Move 4").click()
 
     assert admin.toast() == "4 jobs were moved."
-    expect(page.get_by_text("No such job")).to_be_visible()
+    expect(page.get_by_text("No job matches")).to_be_visible()
     page = admin.go(f"/jobs?queue={other}")
     dialog = bulk(page, "Priority")
     dialog.get_by_label("Priority").select_option("3")
@@ -182,7 +182,7 @@ def test_all_that_match_are_moved_put_first_and_deleted(admin: Tab, books: Db) -
     dialog.get_by_label("Type 4 to confirm").fill("4")
     dialog.get_by_role("button", name="Delete 4").click()
     assert admin.toast() == "4 jobs are deleted."
-    expect(page.get_by_text("No such job")).to_be_visible()
+    expect(page.get_by_text("No job matches")).to_be_visible()
     assert [said(books, box) for box in boxes] == [None] * 4
 
 
@@ -219,7 +219,7 @@ def test_a_job_is_edited_put_first_moved_and_done(admin: Tab, books: Db) -> None
     expect(page.get_by_role("region", name="Result")).to_contain_text("photo-8-320.webp")
     page.get_by_role("button", name="Retry").click()
     assert admin.toast() == "The job will run again."
-    events = page.get_by_role("region", name="What was done")
+    events = page.get_by_role("region", name="Events")
     for words in ("retried", "moved", "let run next", "gave another priority to", "edited"):
         expect(events).to_contain_text(f"admin {words}")
 
@@ -280,5 +280,5 @@ def test_a_job_that_runs_is_told_to_stop(admin: Tab, books: Db) -> None:
 
     assert admin.toast() == "The job is cancelled; if it runs, it is told to stop."
     expect(page.locator(".marks .state")).to_have_text("cancelled")
-    expect(page.get_by_role("region", name="What was done")).to_contain_text("the file is last year's")
+    expect(page.get_by_role("region", name="Events")).to_contain_text("the file is last year's")
     becomes(books, winter.id, "cancelled")

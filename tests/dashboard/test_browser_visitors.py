@@ -102,7 +102,7 @@ def test_an_operator_cancels_and_does_not_delete(browser: Browser, shop: Shop, b
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel", exact=True).click()
         opened.toast()
-        expect(page.get_by_role("region", name="What was done")).to_contain_text("operator cancelled job")
+        expect(page.get_by_role("region", name="Events")).to_contain_text("operator cancelled job")
 
     assert said(books, job.id) == "cancelled"
 
@@ -128,7 +128,7 @@ def test_without_scripts_a_form_is_answered_by_a_page(plain: Page, shop: Shop, b
     expect(plain.get_by_role("heading", level=1)).to_have_text("Done")
     expect(plain.get_by_text("The job runs next.")).to_be_visible()
     plain.get_by_role("link", name="Look at it").click()
-    expect(plain.get_by_role("region", name="What was done")).to_contain_text("admin let run next")
+    expect(plain.get_by_role("region", name="Events")).to_contain_text("admin let run next")
     plain.goto(f"{base}/jobs?queue={queue}")
     plain.get_by_label(f"Tick job {other.id}").check()
     plain.get_by_role("button", name="Cancel").click()

@@ -64,7 +64,7 @@ def test_to_look_changes_nothing(client: Browser, app: Rowlock, db: Db) -> None:
     assert page.status_code == 200
     assert db.execute(kept).fetchall() == before
     assert "cannot execute" not in page.text
-    assert "Not measured here" in page.text
+    assert "Not measured yet" in page.text
 
 
 def test_what_is_ill_comes_first_with_what_to_do(client: Browser, app: Rowlock, db: Db) -> None:
@@ -171,7 +171,7 @@ def test_measuring_tries_a_claim_and_leaves_nothing(client: Browser, act: Act, a
     assert db.execute(kept).fetchall() == before
     page = client.get("/database").text
     assert "tried by ann" in page
-    assert "Not measured here" not in page
+    assert "Not measured yet" not in page
 
 
 def test_a_viewer_may_look_and_not_measure(app: Rowlock) -> None:

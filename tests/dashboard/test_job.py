@@ -316,3 +316,14 @@ def test_what_is_to_do_has_its_button_where_the_page_can_do_it(client: Browser, 
 
     assert "Resume queue mail" in page
     assert "Resume task" not in page
+
+
+def test_a_delayed_job_has_a_button_in_place_of_the_command_and_a_viewer_the_command(app: Rowlock, db: Db) -> None:
+    job = put(db, run_at=datetime(2100, 1, 1, tzinfo=UTC))
+    pages = {}
+    for role in ("viewer", "operator"):
+        with browsing(Dashboard(app, auth=lambda _request, role=role: Visitor("ann", role))) as browser:
+            pages[role] = browser.get(f"/jobs/{job}").text
+
+    assert ("Run now" in pages["operator"], "rowlock jobs run-next" in pages["operator"]) == (True, False)
+    assert ("Run now" in pages["viewer"], "rowlock jobs run-next" in pages["viewer"]) == (False, True)

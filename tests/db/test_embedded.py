@@ -315,7 +315,7 @@ def test_a_server_that_does_not_start_shows_the_end_of_its_log(folder: Path) -> 
     server = EmbeddedPostgres(folder, settings={"no_such_setting": "1"})
 
     # when, then
-    with pytest.raises(EmbeddedError, match=r"(?s)log ends with:.*no_such_setting.*mend that"):
+    with pytest.raises(EmbeddedError, match=r"(?s)log ends with:.*no_such_setting.*fix that"):
         server.start()
 
     # and the folder is free again

@@ -116,10 +116,10 @@ def test_versions_that_are_left_out_do_not_stand_before_the_others(engine: Engin
 
     beside = seen(engine, limit=1, left_out=[broken.mark])
     db.execute("update rowlock.schedules set catch_up = 2 where name = 'broken'")
-    mended = seen(engine, limit=1, left_out=[broken.mark])
+    fixed = seen(engine, limit=1, left_out=[broken.mark])
 
     assert [schedule.name for schedule in beside] == ["sound"]
-    assert [schedule.name for schedule in mended] == ["broken"]
+    assert [schedule.name for schedule in fixed] == ["broken"]
 
 
 @pytest.mark.parametrize("moment", ["infinity", "-infinity", "294276-01-01", "4713-01-01 BC"])

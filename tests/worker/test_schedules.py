@@ -329,10 +329,10 @@ def test_a_schedule_that_postgresql_refuses_does_not_stop_the_others(
     looking.look(connection)
     looking.look(connection)
     db.execute("update rowlock.schedules set expires = null where name = 'm'")
-    mended = jobs(db)
+    fixed = jobs(db)
     looking.look(connection)
 
-    assert (mended, jobs(db)) == (6, 7)
+    assert (fixed, jobs(db)) == (6, 7)
     assert len([record for record in caplog.records if "PostgreSQL refuses it" in record.message]) == 1
 
 

@@ -269,5 +269,5 @@ def test_a_migration_that_fails_blocks_it_and_nothing_is_lost(url: str, db: Db) 
 
     assert everything(db) == before
     assert one(db, "select reason from rowlock.jobs") == (
-        "the state of version 1 could not be carried over to version 2: KeyError: 'lines'; mend the migration"
+        "the state of version 1 could not be carried over to version 2: KeyError: 'lines'; fix the migration"
     )

@@ -232,7 +232,7 @@ def test_versions_that_the_code_lacks_are_told_apart_from_those_it_can_go_on_wit
     assert not lacking.all_fit
     assert [(one.version, one.verdict) for one in carried.workflows] == [(2, "fits"), (1, "differs")]
     assert carried.workflows[1].difference == (
-        "the state of version 1 could not be carried over to version 3: KeyError: 'number'; mend the migration"
+        "the state of version 1 could not be carried over to version 3: KeyError: 'number'; fix the migration"
     )
 
 

@@ -50,12 +50,12 @@ def importing(wanted: str) -> Iterator[None]:
                 "check --app, and that you are in the folder of your program"
             ) from error
         raise AppNotFound(
-            f"module {wanted!r} needs {missing!r}{_place(error)}, which cannot be found; install it or mend the import"
+            f"module {wanted!r} needs {missing!r}{_place(error)}, which cannot be found; install it or fix the import"
         ) from error
     except Exception as error:  # whatever the user's module does when it is imported
         raise AppNotFound(
             f"module {wanted!r} cannot be imported: {type(error).__name__}: {error}{_place(error)}; "
-            "mend that (--debug shows the traceback)"
+            "fix that (--debug shows the traceback)"
         ) from error
 
 

@@ -191,7 +191,7 @@ class DataFolder:
                 return
         raise EmbeddedError(
             f"initdb of PostgreSQL {binaries.major} failed in {self.root}:\n{log.tail()}\n"
-            "mend that, or choose another folder"
+            "fix that, or choose another folder"
         )
 
     def socket_folder(self, identity: Identity) -> tuple[Path, Path | None]:

@@ -169,7 +169,7 @@ class EmbeddedPostgres:
         except (OSError, psycopg.OperationalError) as error:
             self._let_go()
             raise EmbeddedError(
-                f"PostgreSQL cannot be run in {self.folder}: {error}; mend that, or choose another folder"
+                f"PostgreSQL cannot be run in {self.folder}: {error}; fix that, or choose another folder"
             ) from error
         except BaseException:
             self._let_go()
@@ -233,7 +233,7 @@ class EmbeddedPostgres:
             time.sleep(0.005)
         raise EmbeddedError(
             f"PostgreSQL did not start in {self.folder}; its log ends with:\n{log.tail()}\n"
-            "mend that, or choose another folder to start afresh"
+            "fix that, or choose another folder to start afresh"
         )
 
     def _ensure_database(self) -> None:

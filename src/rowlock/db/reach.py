@@ -69,7 +69,7 @@ def _sentence(error: psycopg.Error, database: Database) -> str:
         case psycopg.ProgrammingError() if error.sqlstate is None:
             return f"{where} is no database address: {said}; write postgresql://USER@HOST/NAME"
         case _:
-            return f"PostgreSQL refuses in {where}: {said}; mend that and try again"
+            return f"PostgreSQL refuses in {where}: {said}; fix that and try again"
 
 
 def _one_line(error: psycopg.Error) -> str:

@@ -33,7 +33,7 @@ def judge_server(facts: Facts) -> Iterator[Finding]:
     yield _version(facts)
     yield _writable(facts)
     yield _switch(facts, "fsync", "a power cut can destroy the database, jobs and all")
-    yield _switch(facts, "full_page_writes", "a power cut can leave half-written pages, which nothing can mend")
+    yield _switch(facts, "full_page_writes", "a power cut can leave half-written pages, which nothing can fix")
     yield _synchronous_commit(facts)
     yield _standbys(facts)
     yield _isolation(facts)

@@ -51,7 +51,7 @@ def _failed(situation: Situation, record: JobRecord) -> Cause:
             f"It failed as poison at {_ended(situation, record)}: "
             f"{count(record.crashes, 'worker')} died while they ran it."
         )
-        do = f"find out what it does to its process (memory?), mend it, then {again}"
+        do = f"find out what it does to its process (memory?), fix it, then {again}"
         return Cause("failed", says, do, facts | {"crashes": record.crashes})
     if record.version is not None:
         return _failed_workflow(situation, record, facts)
@@ -60,14 +60,14 @@ def _failed(situation: Situation, record: JobRecord) -> Cause:
         f"It failed for good at {_ended(situation, record)}, in attempt {record.failures} of {record.attempts}, "
         f"because {why}{last_error(record)}."
     )
-    return Cause("failed", says, f"mend what raised it, then {again}", facts)
+    return Cause("failed", says, f"fix what raised it, then {again}", facts)
 
 
 def _failed_workflow(situation: Situation, record: JobRecord, facts: dict[str, Any]) -> Cause:
     reason, left = _undone(record)
     why = _FAILED.get(reason, "its code raised an error that it did not catch" if reason == "raised" else reason)
     says = f"It failed for good at {_ended(situation, record)}, because {why}{last_error(record)}{left}."
-    do = f"mend what raised it, then {command('workflows', 'retry', record.id)}; it goes on where it can"
+    do = f"fix what raised it, then {command('workflows', 'retry', record.id)}; it goes on where it can"
     return Cause("failed", says, do, facts)
 
 
@@ -108,7 +108,7 @@ def _terminated(situation: Situation, record: JobRecord, ended: str, facts: dict
 
 def _left_behind(record: JobRecord, ended: str, facts: dict[str, Any]) -> Cause:
     _, left = _undone(record)
-    do = f"mend by hand what is left of it: {command('workflows', 'show', record.id)}"
+    do = f"fix by hand what is left of it: {command('workflows', 'show', record.id)}"
     return Cause("cancelled", f"It was cancelled at {ended}{left}.", do, facts)
 
 

@@ -57,7 +57,7 @@ def _next_try(situation: Situation, record: JobRecord, step: OpenStep) -> Cause:
     facts: dict[str, Any] = {"step": step.key, "failures": step.attempts, "next_try": step.until}
     if step.error is not None:
         facts |= {"error": step.error.type, "message": redact_text(step.error.message)}
-    do = f"wait, or mend what it fails of; {command('workflows', 'show', record.id)}"
+    do = f"wait, or fix what it fails of; {command('workflows', 'show', record.id)}"
     return Cause("retrying", f"{what} is tried again{when}{failed}{told}.", do, facts)
 
 
@@ -112,7 +112,7 @@ def how_its_code_differs(record: JobRecord) -> Cause | None:
         return Cause("changed", f"Its code has changed since it began: {difference}.", do, facts)
     if reason.startswith("the state of version"):
         said, _, _ = reason.partition("; ")
-        return Cause("changed", f"{said[:1].upper()}{said[1:]}.", "mend the migration, and deploy it", facts)
+        return Cause("changed", f"{said[:1].upper()}{said[1:]}.", "fix the migration, and deploy it", facts)
     return None
 
 

@@ -218,7 +218,7 @@ def _paused(situation: Situation, pause: Pause) -> Cause:
     if pause.by == _BREAKER:
         why = (pause.why or "").removeprefix(f"{_BREAKER}: ")
         says = f"The breaker of task {name!r} has paused it {since}{because(why)}."
-        return Cause("task_paused", says, f"mend what fails, then {do}, or wait", facts)
+        return Cause("task_paused", says, f"fix what fails, then {do}, or wait", facts)
     says = f"{kind.capitalize()} {name!r} is paused by {pause.by} {since}{because(pause.why)}."
     return Cause("queue_paused" if kind == "queue" else "task_paused", says, do, facts)
 

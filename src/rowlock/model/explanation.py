@@ -67,7 +67,7 @@ class Explanation:
     """Why a job is not running, or what became of it, when somebody asked: what `job.explain()` answers.
 
     `says` is one sentence and `code` its one word for programs; `facts` are the figures and names behind it, `do` is
-    what to do, None where there is nothing to be done. `also` are sentences on what else is so: to mend only the first
+    what to do, None where there is nothing to be done. `also` are sentences on what else is so: to fix only the first
     cause would not be enough. `state` is None when there is no such job. `unknown` names what this role may not see, or
     what took too long, and why.
     """

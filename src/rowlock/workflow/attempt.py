@@ -110,7 +110,7 @@ async def _carried_over(row: Claimed, handler: Handler, stage: Stage, past: Past
         return Blocked(
             "code",
             f"the state of version {row.version} could not be carried over to version {handler.version}: {fault.type}: "
-            f"{fault.message}; mend the migration",
+            f"{fault.message}; fix the migration",
         )
     if left := past.open_children():
         await stage.ledger.abandon(left)

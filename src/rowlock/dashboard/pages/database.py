@@ -171,6 +171,6 @@ PAGE = Page(
     DatabaseAsked,
     DatabaseShown,
     look,
-    says="Whether PostgreSQL is well, who is in the way of vacuum and of locks, and what takes how much room.",
+    says="Database health: checks, what blocks vacuum, locks, and storage.",
     every=timedelta(seconds=10),
 )

@@ -23,7 +23,7 @@ async function send(form, button, said) {
   const answer = await fetch(button?.formAction && button.hasAttribute("formaction") ? button.formAction : form.action, {
     method: "POST", body: said, headers: { accept: "application/json" },
   });
-  const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  const told = await answer.json().catch(() => ({ error: `the server returned ${answer.status}` }));
   return { ok: answer.ok, told };
 }
 
