@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -498,3 +499,25 @@ def test_orders_that_take_long_are_shown_on_the_page_of_jobs(
     assert "passed over" not in at_once
     assert "failed, argument card" in page
     assert "card=" not in page
+
+
+def test_failed_jobs_are_grouped_by_their_errors_and_each_group_leads_to_its_list(app: Rowlock, db: Db) -> None:
+    for number in range(3):
+        error = {"type": "shop.Refused", "message": f"order {number} is refused", "attempt": 1}
+        put(db, "failed", task="pay", errors=[json.dumps(error)])
+    put(db, "failed", task="send", error="OSError")
+    pages = {
+        "viewer": page_of(app, "viewer", "/jobs?state=failed"),
+        "operator": page_of(app, "operator", "/jobs?state=failed"),
+    }
+
+    groups = re.findall("<tr>(.*?)</tr>", pages["operator"].partition('id="groups"')[2], re.DOTALL)
+    assert " ".join(re.sub(r"<[^>]+>", " ", groups[1]).split()).startswith("3 pay Refused : order # is refused")
+    assert 'href="/jobs?state=failed&amp;task=pay&amp;error=shop.Refused"' in groups[1]
+    assert ('id="groups"' in pages["viewer"], "is refused" in pages["viewer"]) == (True, False)
+    assert 'id="groups"' not in page_of(app, "operator", "/jobs")
+
+
+def page_of(app: Rowlock, role: Role, path: str) -> str:
+    with browsing(Dashboard(app, auth=lambda _request: Visitor("ann", role))) as browser:
+        return browser.get(path).text

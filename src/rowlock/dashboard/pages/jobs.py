@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import Field
@@ -20,12 +21,16 @@ from rowlock.dashboard.wanted import Wanted
 from rowlock.look import enough_after
 from rowlock.model.answer import Cursor, start_of
 from rowlock.model.answer import Page as Found
+from rowlock.model.failing import Failures
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import outline, scan, schema
 from rowlock.store.query import Conversation, alone
+
+_MOST_COUNTED: Final = 1_000
+_MOST_GROUPS: Final = 12
 
 
 class JobsAsked(Wanted):
@@ -37,12 +42,26 @@ class JobsAsked(Wanted):
 
 
 @dataclass(frozen=True, slots=True)
+class FailuresShown:
+    """Failed jobs of one task whose errors are of this type and say the like. `message` is for who may see errors."""
+
+    task: str
+    type: str | None
+    message: str
+    count: int
+    first: datetime
+    last: datetime
+    example: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class JobsShown:
     """Jobs that match, without arguments and results, each with its last error.
 
     `next` is the `before` of the next page, None after the last.
     `verbs` are what can be done with such jobs. With `cut_short` it has looked at `looked` jobs, back to `back_to`, and
     has not come to an end: there may be more. Where a name is unknown, those `near` it may have been meant.
+    Where only failed jobs are asked for, `failures` are the groups of the `counted` that failed last.
     """
 
     at: datetime
@@ -58,6 +77,10 @@ class JobsShown:
     queues: tuple[str, ...]
     near_tasks: tuple[str, ...]
     near_queues: tuple[str, ...]
+    by_end: bool
+    failures: tuple[FailuresShown, ...]
+    counted: int
+    counted_back_to: datetime | None
 
 
 async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
@@ -69,7 +92,10 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
             f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
         )
     [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
-    found = await desk.look.database.aconverse(partial(_found, asked, asked.filter(at)), atomic=False)
+    wanted = asked.filter(at)
+    found, failures = await asyncio.gather(
+        desk.look.database.aconverse(partial(_found, asked, wanted), atomic=False), _failures(desk, asked, wanted)
+    )
     cut_short = found.next is not None and len(found.records) < asked.limit
     return JobsShown(
         at=at,
@@ -85,7 +111,21 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         queues=known.queues,
         near_tasks=near(asked.task, known.tasks),
         near_queues=near(asked.queue, known.queues),
+        by_end=wanted.is_by_end,
+        failures=tuple(
+            FailuresShown(one.task, one.error, one.pattern, one.count, one.first, one.last, one.example)
+            for one in failures.groups[:_MOST_GROUPS]
+        ),
+        counted=failures.looked,
+        counted_back_to=failures.back_to,
     )
+
+
+async def _failures(desk: Desk, asked: JobsAsked, wanted: Filter) -> Failures:
+    """The groups of failed jobs, above the first page of a list of nothing else."""
+    if asked.state != ("failed",) or asked.before is not None or asked.ids:
+        return Failures((), 0)
+    return await desk.look.jobs.afailures(wanted, most=_MOST_COUNTED, within=LONGEST_SCAN)
 
 
 def _found(asked: JobsAsked, wanted: Filter, _resend: bool) -> Conversation[Found]:  # noqa: FBT001  as converse calls it
