@@ -10,7 +10,19 @@ from collections.abc import Callable
 import click
 import psycopg
 
-from benchmarks import backlog, dashboard, drain, enqueue, held_snapshot, idle, latency, producers, recovery, workflow
+from benchmarks import (
+    backlog,
+    dashboard,
+    drain,
+    enqueue,
+    held_snapshot,
+    idle,
+    idle_fleet,
+    latency,
+    producers,
+    recovery,
+    workflow,
+)
 from benchmarks.arena import Arena, arena
 from benchmarks.measure import Broken, Case, Effort, Track
 from benchmarks.report import print_json, print_table, progress_bar
@@ -26,6 +38,7 @@ SCENARIOS: dict[str, Scenario] = {
     "producers": producers.measure,
     "backlog": backlog.measure,
     "idle": idle.measure,
+    "idle-fleet": idle_fleet.measure,
     "recovery": recovery.measure,
     "workflow": workflow.measure,
     "dashboard": dashboard.measure,

@@ -51,14 +51,14 @@ def _pass(arena: Arena, count: int, *, hold: bool) -> list[float]:
     arena.calm()
     with WorkerProcess(slots=100) as worker:
         _rate(arena, worker, min(count, _WARM_UP))
-        with _snapshot(arena, hold=hold):
+        with snapshot(arena, hold=hold):
             rates = [_rate(arena, worker, count) for _ in range(_ROUNDS)]
     arena.verify(count * _ROUNDS + min(count, _WARM_UP))
     return rates
 
 
 @contextmanager
-def _snapshot(arena: Arena, *, hold: bool) -> Iterator[None]:
+def snapshot(arena: Arena, *, hold: bool) -> Iterator[None]:
     """What a forgotten psql, a dump or a replica with feedback does: a transaction that read once, and stays."""
     with connect(arena.conninfo, name="bench held snapshot") as connection:
         if hold:

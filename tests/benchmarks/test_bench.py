@@ -1,4 +1,4 @@
-"""The benchmarks run, say what they promise to say, and leave nothing behind. Here: drain, backlog, workflow."""
+"""The benchmarks run, say what they promise to say, and leave nothing behind: here, some of them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def bench(url: str, *args: str) -> subprocess.CompletedProcess[str]:
     [
         ("drain", "300", ["slots=100", "slots=10", "results"]),
         ("backlog", "1000", ["delayed", "ended", "delayed-few-due"]),
+        ("idle-fleet", "200", ["cpu", "buffers", "transactions"]),
         ("workflow", "60", ["5 steps", "40 steps", "replay 1,000", "replay 10,000", "sleeping"]),
     ],
 )
