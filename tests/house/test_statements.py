@@ -175,9 +175,9 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         jobs.orphans(limit=5, lost=False, without=[str(uuid4())]),
     ],
     jobs.rescue: [jobs.rescue([Orphan(new_id(), str(uuid4()))], crashes=3, keep=Keep(), actor="me")],
-    jobs.disown: [jobs.disown([str(uuid4())], worker=WORKER)],
+    workers.disown: [workers.disown([(new_id(), str(uuid4()))], worker=WORKER)],
     jobs.pardon: [jobs.pardon(worker=WORKER, since=DAY)],
-    jobs.hand_back: [jobs.hand_back(worker=WORKER), jobs.hand_back(worker=WORKER, known=[new_id()])],
+    workers.hand_back: [workers.hand_back(worker=WORKER), workers.hand_back(worker=WORKER, known=[new_id()])],
     expiry.hasten: [expiry.hasten(by=DAY, queues=["q"])],
     pauses.pause: [
         pauses.pause(kind="queue", name="q", until=datetime.now(UTC), duration=None, **WHO),
@@ -219,7 +219,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.set_aside: [jobs.set_aside(new_id(), reason="PostgreSQL refuses\n'it'")],
     queues.tell: [queues.tell()],
     queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
-    queues.used: [queues.used()],
+    queues.used: [queues.used(), queues.used(["q", "r"])],
     queues.blocked: [queues.blocked(["t", "u"])],
     scan.live: [
         scan.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),

@@ -53,9 +53,9 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "store/sql/job_take_up.sql",
-                "job.worker <> all(array(\n                "
+                "sort.refuser <> all(array(\n                "
                 "select peer.id from rowlock.workers as peer where peer.started_at >= ",
-                "job.worker = any(array(\n                "
+                "sort.refuser = any(array(\n                "
                 "select peer.id from rowlock.workers as peer where peer.started_at < ",
             ),
         ],
@@ -880,9 +880,14 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "store/sql/job_take_up.sql",
-                "        and coalesce(job.reason, '') not like 'PostgreSQL refuses to %'\n",
+                "            and coalesce(job.reason, '') not like 'PostgreSQL refuses to %'\n",
                 "",
-            )
+            ),
+            Change(
+                "store/sql/job_take_up.sql",
+                "            and coalesce(one.reason, '') not like 'PostgreSQL refuses to %'\n",
+                "",
+            ),
         ],
     ),
     Mutant(
@@ -1592,5 +1597,59 @@ MUTANTS: tuple[Mutant, ...] = (
         "what is typed into a field of date and time is taken for UTC",
         "tests/dashboard/test_browser.py::test_what_is_typed_and_what_a_mark_says_is_in_the_readers_zone_too",
         [Change("dashboard/static/forms.js", "zoned(form, button)", "new URLSearchParams(new FormData(form, button))")],
+    ),
+    Mutant(
+        "scale-held-walk",
+        "under a held snapshot a worker walks over all that it ever claimed to see what it holds",
+        "tests/store/test_plans.py::test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_all_that_it_ever_claimed",
+        [Change("store/sql/worker_held.sql", "started_at >= (select moment from since)", "started_at is not null")],
+    ),
+    Mutant(
+        "scale-hand-back-walk",
+        "under a held snapshot a worker that reconnects walks over all that it ever claimed",
+        "tests/store/test_plans.py::test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_all_that_it_ever_claimed",
+        [Change("store/sql/job_hand_back.sql", "started_at >= (select moment from since)", "started_at is not null")],
+    ),
+    Mutant(
+        "scale-clock-back",
+        "what was claimed after the database's clock was set back is not held",
+        "tests/store/test_plans.py::test_what_was_claimed_before_the_clock_was_set_back_and_after_is_found",
+        [
+            Change(
+                "store/sql/worker_held.sql",
+                "when :since::timestamptz + interval '1 minute' <= rowlock.now() then",
+                "when :since is not null then",
+            )
+        ],
+    ),
+    Mutant(
+        "scale-take-up-walk",
+        "every worker walks over all jobs that it has refused",
+        "tests/store/test_plans.py::test_taking_up_reads_none_of_the_jobs_that_this_worker_refuses",
+        [Change("store/sql/job_take_up.sql", "order by 1, 2, 3, 4\n", "order by 1, 2, 3, 4, job.id\n")],
+    ),
+    Mutant(
+        "scale-queues-walk",
+        "a worker of all queues walks over what is dead in them, each second",
+        "tests/store/test_plans.py::test_a_look_for_new_queues_walks_none_of_those_that_are_known",
+        [Change("store/sql/queue_used.sql", "job.queue < named.next", "job.queue <> named.next")],
+    ),
+    Mutant(
+        "scale-return-place",
+        "a stale attempt in the batch says what becomes of a job that is returned",
+        "tests/store/test_settle.py::test_two_attempts_of_one_job_in_one_return_end_as_the_current_one_says",
+        [Change("store/sql/job_return.sql", "else array_position((select tokens from sent), job.token)", "else last")],
+    ),
+    Mutant(
+        "scale-truncate",
+        "vacuum locks out everybody to cut off the table of signals after a flood",
+        "tests/store/test_schema.py::test_vacuum_locks_nobody_out_to_cut_off_what_comes_and_goes_with_jobs",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "    vacuum_truncate = off, toast.vacuum_truncate = off, autovacuum",
+                "    vacuum_truncate = off, autovacuum",
+            )
+        ],
     ),
 )

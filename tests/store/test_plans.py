@@ -19,10 +19,11 @@ from psycopg.rows import TupleRow
 
 from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import expiry, jobs
+from rowlock.store import expiry, jobs, queues, workers
 from rowlock.store.jobs import PRIORITIES, Lane
 from rowlock.store.query import Query, statement
 from tests.engine import Engine
+from tests.rows import travel
 
 Db = psycopg.Connection[TupleRow]
 FLOOD = 20_000
@@ -200,6 +201,91 @@ def test_under_a_held_snapshot_a_claim_does_not_walk_the_dead(engine: Engine, db
 
     assert from_floor < 250
     assert from_bottom > 10 * from_floor  # else this test proves nothing
+
+
+@pytest.mark.parametrize("look", [workers.held, workers.hand_back])
+def test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_all_that_it_ever_claimed(
+    engine: Engine, db: Db, url: str, look: Callable[..., Query[Any]]
+) -> None:
+    prepared = Prepared(engine, look(worker=engine.worker))
+    for _ in range(6):
+        prepared.explain(look(worker=engine.worker))
+    travel(db, -timedelta(hours=1))
+    load(db, FLOOD // 4)
+    [old] = engine.claim(1)
+    with psycopg.connect(url) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select count(*) from rowlock.jobs")
+        while rows := engine.claim(1_000):
+            engine.settle(*rows)
+        travel(db, timedelta(0))
+        [seen] = engine.run(workers.held(worker=engine.worker))
+        load(db, 2)
+        engine.claim()
+
+        whole = prepared.explain(workers.held(worker=engine.worker)) if look is workers.held else None
+        plan = prepared.explain(look(worker=engine.worker, seen=seen))
+
+    assert list(seen.attempts) == [(old.id, old.token)]
+    assert plan.rows_touched() <= 30
+    assert plan.buffers < 100
+    assert whole is None or whole.buffers > 10 * plan.buffers  # else this test proves nothing
+
+
+def test_taking_up_reads_none_of_the_jobs_that_this_worker_refuses(engine: Engine, db: Db) -> None:
+    query = jobs.take_up(queues=["default"], tasks=["t", "u@2"], limit=BATCH, worker=engine.worker)
+    take_up = Prepared(engine, query)
+    for _ in range(6):
+        take_up.explain(query)
+    refuse(db, FLOOD, reason="changed code", worker=engine.worker)
+    refuse(db, 5, reason="unknown task", worker=engine.worker)
+
+    plan = take_up.explain(query)
+
+    assert db.execute("select count(*) from rowlock.jobs where state = 'running'").fetchone() == (5,)
+    assert plan.whole_scans() == []
+    assert plan.rows_touched() <= 60
+
+
+def refuse(db: Db, count: int, *, reason: str, worker: str) -> None:
+    """Many jobs that this worker has refused."""
+    db.execute(
+        """insert into rowlock.jobs
+            (id, queue, task, state, waits_for, reason, worker, attempts, run_at, created_at, args)
+        select rowlock.uuid7(), 'default', 't', 'waiting', 'code', %s, %s, 10, rowlock.now(), rowlock.now(), '{}'
+        from generate_series(1, %s)""",
+        [reason, worker, count],
+    )
+
+
+def test_a_look_for_new_queues_walks_none_of_those_that_are_known(engine: Engine, db: Db) -> None:
+    look = Prepared(engine, queues.used())
+    for _ in range(6):
+        look.explain(queues.used())
+    flood(db)
+    db.execute("update rowlock.jobs set queue = 'a'")  # each leaves a dead row in the other
+    engine.enqueue(queue="zoo")
+
+    plan = look.explain(queues.used(["default", "a"]))
+
+    assert engine.run(queues.used(["default", "a"])) == ["zoo"]
+    assert engine.run(queues.used(["b", "zoo"])) == ["a"]
+    assert plan.rows_touched() <= 30
+    assert plan.buffers < 50
+
+
+def test_what_was_claimed_before_the_clock_was_set_back_and_after_is_found(engine: Engine, db: Db) -> None:
+    engine.enqueue(3)
+    travel(db, timedelta(hours=1))
+    first = engine.claim(1)
+    [seen] = engine.run(workers.held(worker=engine.worker))
+    second = engine.claim(1)
+    travel(db, timedelta(0))
+    third = engine.claim(1)
+
+    [held] = engine.run(workers.held(worker=engine.worker, seen=seen))
+
+    assert sorted(held.attempts) == sorted((row.id, row.token) for row in (*first, *second, *third))
 
 
 def test_a_sweep_for_expired_jobs_costs_what_has_expired(engine: Engine, db: Db) -> None:

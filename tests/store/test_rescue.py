@@ -166,7 +166,7 @@ def test_a_worker_gives_back_what_it_does_not_know_of_by_token(dead: Engine, db:
     known, unknown, cancelled = sorted(dead.claim())
     db.execute("update rowlock.jobs set cancel_at = rowlock.now() where id = %s", [cancelled.id])
 
-    returned = dead.run(jobs.hand_back(worker=dead.worker, known=[known.token]))
+    returned = dead.run(workers.hand_back(worker=dead.worker, known=[known.token]))
 
     assert returned == [unknown.id]
     states = db.execute("select state from rowlock.jobs order by id").fetchall()
@@ -178,8 +178,8 @@ def test_claims_that_nobody_was_told_of_are_disowned_at_no_cost(dead: Engine, ot
     [told] = dead.claim(1)
     [never_told] = dead.claim(1)
 
-    stolen = other.run(jobs.disown([never_told.token], worker=other.worker))
-    returned = dead.run(jobs.disown([never_told.token], worker=dead.worker))
+    stolen = other.run(workers.disown([(never_told.id, never_told.token)], worker=other.worker))
+    returned = dead.run(workers.disown([(never_told.id, never_told.token)], worker=dead.worker))
 
     assert stolen == []
     assert returned == [never_told.id]

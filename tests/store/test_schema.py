@@ -275,6 +275,19 @@ def test_every_migration_says_which_code_can_use_what_it_leaves() -> None:
     assert [migration.version for migration in migrations()] == [*range(1, newest() + 1)]
 
 
+def test_vacuum_locks_nobody_out_to_cut_off_what_comes_and_goes_with_jobs(db: psycopg.Connection[TupleRow]) -> None:
+    found = db.execute(
+        """
+        select class.relname from pg_class as class left join pg_class as toast on toast.oid = class.reltoastrelid
+        where class.relnamespace = 'rowlock'::regnamespace and class.relkind = 'r'
+            and 'vacuum_truncate=off' = any(class.reloptions)
+            and (class.relname not in ('jobs', 'steps', 'signals') or 'vacuum_truncate=off' = any(toast.reloptions))
+        order by 1
+        """
+    )
+    assert [name for (name,) in found] == ["jobs", "keys", "parkings", "signals", "steps", "waiters"]
+
+
 # Partitions
 
 

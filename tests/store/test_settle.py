@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -182,6 +183,26 @@ def test_a_stale_attempt_returns_nothing(engine: Engine, db: Db) -> None:
 
     assert engine.give_back(stale, outcome=Retried(FAILURE, timedelta(0))) == []
     assert db.execute("select token::text, failures from rowlock.jobs").fetchone() == (current.token, 0)
+
+
+def test_two_attempts_of_one_job_in_one_return_end_as_the_current_one_says(engine: Engine, db: Db) -> None:
+    engine.enqueue(3)
+    rows = sorted(engine.claim())
+    stale = [row._replace(token=str(UUID(int=number))) for row in rows for number in (0, 2**128 - 1)]
+
+    accepted = engine.run(
+        jobs.give_back(
+            [
+                *((row, Retried(FAILURE, timedelta(hours=9))) for row in stale),
+                *((row, Snoozed(timedelta(hours=hours))) for hours, row in enumerate(rows)),
+            ]
+        )
+    )
+
+    assert sorted(accepted) == sorted(row.token for row in rows)
+    hours = "round(extract(epoch from run_at - rowlock.now()) / 3600)"
+    facts = db.execute(f"select state, failures, {hours} from rowlock.jobs order by id".encode())
+    assert facts.fetchall() == [("ready", 0, 0), ("ready", 0, 1), ("ready", 0, 2)]
 
 
 def test_a_missing_partition_is_said_so_and_nothing_is_settled(engine: Engine, db: Db) -> None:

@@ -153,7 +153,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back_at_no_cost(app: Rowlock, d
             # As a claim does that commits after its connection was given up.
             db.execute(
                 """update rowlock.jobs set state = 'running', token = %s, claims = 1, run_at = rowlock.now(),
-                    worker = (select id from rowlock.workers) where id = %s""",
+                    started_at = rowlock.now(), worker = (select id from rowlock.workers) where id = %s""",
                 [uuid4(), job.id],
             )
             await auntil(lambda: ended(db))

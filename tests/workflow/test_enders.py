@@ -14,7 +14,7 @@ from rowlock import Filter, Rowlock
 from rowlock.model.outcome import Blocked, HandedBack
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep
-from rowlock.store import endings, expiry, firing, jobs
+from rowlock.store import endings, expiry, firing, jobs, workers
 from tests.engine import Engine
 from tests.rows import Db, put
 from tests.worker.working import one
@@ -272,13 +272,13 @@ def test_a_workflow_that_is_being_cancelled_can_be_handed_back_and_stays_marked(
 def test_workflows_and_children_that_are_being_cancelled_are_given_back_by_a_worker_that_stops(
     engine: Engine, db: Db
 ) -> None:
-    workflow = put_workflow(db, "running", worker=engine.worker, cancel_at=PAST)
-    child = put(db, "running", parent=workflow, worker=engine.worker, cancel_at=PAST)
-    plain = put(db, "running", worker=engine.worker)
-    disowned = put_workflow(db, "running", worker=engine.worker, cancel_at=PAST)
+    workflow = put_workflow(db, "running", worker=engine.worker, started_at=PAST, cancel_at=PAST)
+    child = put(db, "running", parent=workflow, worker=engine.worker, started_at=PAST, cancel_at=PAST)
+    plain = put(db, "running", worker=engine.worker, started_at=PAST)
+    disowned = put_workflow(db, "running", worker=engine.worker, started_at=PAST, cancel_at=PAST)
 
-    engine.run(jobs.disown([str(row_of(db, disowned, "token")[0])], worker=engine.worker))
-    engine.run(jobs.hand_back(worker=engine.worker))
+    engine.run(workers.disown([(str(disowned), str(row_of(db, disowned, "token")[0]))], worker=engine.worker))
+    engine.run(workers.hand_back(worker=engine.worker))
 
     back = [row_of(db, job, "state", "cancel_at") for job in (workflow, child, plain, disowned)]
     assert back == [("ready", PAST), ("ready", PAST), ("ready", None), ("ready", PAST)]

@@ -197,7 +197,7 @@ def _bloat(facts: Facts) -> Finding:
         level,
         f"{size / 1e6:,.1f} MB for {count(max(0, jobs.live), 'live job')}",
         well=f"indexes {jobs.indexes_size / 1e6:,.1f} MB of it",
-        ill=f"the live jobs need about {needed / 1e6:,.1f} MB; the rest was filled while vacuum could not come",
+        ill=f"the live jobs need about {needed / 1e6:,.1f} MB; the rest is left from a flood, and used again",
         do=f'reindex table concurrently "{facts.schema}".jobs; for the table, pause the queues and vacuum full it',
         value=size,
     )

@@ -256,13 +256,18 @@ def give_back(attempts: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
         {
             "ids": plain_array(ids),
             "tokens": plain_array(tokens),
-            "delays": array(delays),
-            "failures": array(failures),
-            "waits_for": array(waits_for),
-            "reasons": array(reasons),
+            "delays": _some(delays),
+            "failures": _some(failures),
+            "waits_for": _some(waits_for),
+            "reasons": _some(reasons),
         },
         first,
     )
+
+
+def _some(values: Sequence[str | None]) -> str | None:
+    """An array, unless it says nothing at all: then it need not be read."""
+    return array(values) if any(value is not None for value in values) else None
 
 
 def _return(outcome: Returned) -> tuple[str | None, str | None, str | None, str | None]:
@@ -382,16 +387,6 @@ def rescue(
         },
         lambda row: Rescued._make(row[: len(Rescued._fields)]),
     )
-
-
-def hand_back(*, worker: str, known: Iterable[str] = ()) -> Query[str]:
-    """Give back every job that the database says a worker holds, but for the attempts whose tokens it knows."""
-    return Query("job_hand_back", {"worker": worker, "known": plain_array(known)}, first)
-
-
-def disown(tokens: Iterable[str], *, worker: str) -> Query[str]:
-    """Give back the jobs of claims that a worker was never told of; answers their ids."""
-    return Query("job_disown", {"worker": worker, "tokens": plain_array(tokens)}, first)
 
 
 def pardon(*, worker: str, since: timedelta) -> Query[str]:

@@ -51,9 +51,9 @@ def _settings(row: Row) -> QueueSettings:
     return QueueSettings(name, *(None if keep is None else timedelta(seconds=keep) for keep in keeps))
 
 
-def used() -> Query[str]:
-    """The queues that have ready jobs, due or not."""
-    return Query("queue_used", {}, first)
+def used(known: Iterable[str] = ()) -> Query[str]:
+    """The queues that have ready jobs, due or not, but for those that are known."""
+    return Query("queue_used", {"known": array(known)}, first)
 
 
 def tell() -> Query[int]:

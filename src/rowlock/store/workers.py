@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rowlock.store.intervals import interval
-from rowlock.store.query import Query, array, first
+from rowlock.store.query import Query, Row, array, first, plain_array
 
 
 class Renewed(NamedTuple):
@@ -23,6 +23,17 @@ class Look(NamedTuple):
 
     dead: bool  # a lease has run out
     cut: list[str]  # HOST:PID of those that have lost their lease, because they had lost their lock
+
+
+class Holding(NamedTuple):
+    """What a worker held at a look: id and token of each attempt. Claims `since` then are still to be looked for."""
+
+    attempts: Sequence[tuple[str, str]]
+    since: str | None = None
+
+
+# Before the first look: every claim is to be looked for.
+UNSEEN = Holding(())
 
 
 def register(
@@ -86,9 +97,37 @@ def renew(*, worker: str, blocked: float | None = None, blocked_by: str | None =
     return Query("worker_renew", {"worker": worker, "blocked": said, "blocked_by": blocked_by}, Renewed._make)
 
 
-def held(*, worker: str) -> Query[str]:
-    """The tokens of the jobs that a worker holds, as the database knows it."""
-    return Query("worker_held", {"worker": worker}, first)
+def held(*, worker: str, seen: Holding = UNSEEN) -> Query[Holding]:
+    """What a worker holds, as the database knows it: of what it was seen to hold, and what it has claimed since."""
+    ids, tokens = _arrays(seen.attempts)
+    return Query("worker_held", {"worker": worker, "ids": ids, "tokens": tokens, "since": seen.since}, _held)
+
+
+def _held(row: Row) -> Holding:
+    ids, tokens, since = row
+    return Holding(list(zip(ids, tokens, strict=True)), since)
+
+
+def hand_back(*, worker: str, known: Iterable[str] = (), seen: Holding = UNSEEN) -> Query[str]:
+    """Give back every job that the database says a worker holds, but for the attempts whose tokens it knows."""
+    ids, tokens = _arrays(seen.attempts)
+    return Query(
+        "job_hand_back",
+        {"worker": worker, "known": plain_array(known), "ids": ids, "tokens": tokens, "since": seen.since},
+        first,
+    )
+
+
+def disown(attempts: Iterable[tuple[str, str]], *, worker: str) -> Query[str]:
+    """Give back the jobs of claims that a worker was never told of, by id and token; answers their ids."""
+    ids, tokens = _arrays(attempts)
+    return Query("job_disown", {"worker": worker, "ids": ids, "tokens": tokens}, first)
+
+
+def _arrays(attempts: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Ids and tokens, in the order in which rows are locked."""
+    pairs = sorted(attempts)
+    return plain_array(job_id for job_id, _ in pairs), plain_array(token for _, token in pairs)
 
 
 def enter(*, worker: str) -> Query[bool]:

@@ -258,7 +258,7 @@ class _Drain:
 
     def _claim(self, resend: bool) -> Conversation[Claimed | None]:  # noqa: FBT001  as Database.converse calls it
         if resend:
-            yield jobs.hand_back(worker=self._worker)
+            yield workers.hand_back(worker=self._worker)
         if not (yield workers.renew(worker=self._worker)):  # somebody moved the clock past our lease
             yield workers.leave(worker=self._worker)
             yield self._register()
@@ -319,7 +319,7 @@ class _Drain:
         return jobs.give_back(returned) if row.version is None else endings.give_back(returned, told=self._memory.told)
 
     def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
-        yield jobs.hand_back(worker=self._worker)
+        yield workers.hand_back(worker=self._worker)
         yield workers.leave(worker=self._worker)
 
     def _endless(self, row: Claimed) -> RowlockError:

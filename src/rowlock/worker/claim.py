@@ -23,6 +23,7 @@ from rowlock.store.jobs import Lane
 from rowlock.worker.aside import REFUSES
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
+from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.run import Runner
 
 log = logging.getLogger("rowlock.worker")
@@ -58,8 +59,10 @@ _TRIES = 2
 _SINGLY = 100
 # That claims fail is said so often.
 _TELL_EVERY = 60.0
-# A worker of all queues looks so often for new ones.
+# How often a worker of all queues looks for new ones, and for jobs in those it knows; at most this share of its time.
 _LEARN_EVERY = 1.0
+_LEARN_ANEW_EVERY = 60.0
+_LEARN_SHARE = 0.02
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
@@ -80,6 +83,7 @@ class Claimer:
         tasks: Sequence[str],
         worker: str,
         runner: Runner,
+        reconciler: Reconciler,
         counts: Counts,
         unfit: Callable[[], object],
     ) -> None:
@@ -89,6 +93,7 @@ class Claimer:
         self._tasks = tasks
         self._worker = worker
         self._runner = runner
+        self._reconciler = reconciler
         self._counts = counts
         self._unfit = unfit
         self.floors = Floors()
@@ -107,6 +112,7 @@ class Claimer:
         self._next_word = 0.0  # when to say again that claims fail
         runner.held.suspect_ended = self._suspect_ended
         self._next_learning = 0.0 if queues.is_all else inf
+        self._learn_anew_at = 0.0
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
@@ -255,8 +261,13 @@ class Claimer:
 
     async def _learn_queues(self) -> bool:
         """Whether there are queues now that we have not looked into before."""
-        found = await self._link.run(queues.used())
-        self._next_learning = time.monotonic() + _LEARN_EVERY
+        started = time.monotonic()
+        known = () if started >= self._learn_anew_at else self._queues.names
+        found = [*known, *await self._link.run(queues.used(known))]
+        ended = time.monotonic()
+        self._next_learning = ended + max(_LEARN_EVERY, (ended - started) / _LEARN_SHARE)
+        if not known:
+            self._learn_anew_at = ended + max(_LEARN_ANEW_EVERY, (ended - started) / _LEARN_SHARE)
         if self._queues.knows(found):
             return False
         if self._parked:
@@ -380,8 +391,7 @@ class Claimer:
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
-        known = self._runner.held.tokens()
-        unknown = await self._link.run(jobs.hand_back(worker=self._worker, known=known))
+        unknown = await self._link.run(self._reconciler.hand_back(self._runner.held.tokens()))
         if unknown:
             log.warning("gave back %d jobs whose claim was not answered", len(unknown))
         self._parked = False

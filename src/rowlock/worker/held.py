@@ -45,6 +45,10 @@ class Held:
         """The tokens of all."""
         return list(self._rows)
 
+    def rows(self) -> list[Claimed]:
+        """All of them."""
+        return list(self._rows.values())
+
     def without(self, *others: Collection[str]) -> list[Claimed]:
         """Those that none of these contain."""
         return [row for token, row in self._rows.items() if not any(token in tokens for tokens in others)]

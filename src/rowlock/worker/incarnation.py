@@ -86,8 +86,8 @@ class Incarnation:
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.looks = [self._canceller, self._marker]
-        self._claimer = self._make_claimer()
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
+        self._claimer = self._make_claimer()
         self._registration = Registration(
             setup,
             self._steady,
@@ -150,6 +150,7 @@ class Incarnation:
             tasks=sorted(self._setup.handlers),
             worker=self.id,
             runner=self._runner,
+            reconciler=self._reconciler,
             counts=self._counts,
             unfit=lambda: self._renewer.unfit,
         )
@@ -225,8 +226,7 @@ class Incarnation:
         if self._loops:  # else it was stopped before it had started
             self._claimer.stop()
             self._runner.drain()
-            _, claiming, *_ = self._loops
-            claiming.add_done_callback(lambda _: self._runner.drain())  # what it has brought goes back
+            self._loops[1].add_done_callback(lambda _: self._runner.drain())  # what it has brought goes back
             if not self.has_let_go:
                 await self._runner.wait(grace, hurry=hurry)
         ends = time.monotonic() + _LEAVE_WITHIN
@@ -260,7 +260,7 @@ class Incarnation:
         self._is_leaving = True
         await apart(partial(self._renewer.stop, _AT_ONCE))  # first, for it would find the lease gone
         doubtful = [Orphan(row.id, row.token) for row in self._unsettled]
-        await self._settle_link.run(jobs.hand_back(worker=self.id, known=[orphan.token for orphan in doubtful]))
+        await self._settle_link.run(self._reconciler.hand_back([orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
             rescue = jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._setup.keep, actor=self.name)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from rowlock.db.link import Link
 from rowlock.db.steady import Steady
-from rowlock.store import jobs, workers
+from rowlock.store import workers
+from rowlock.store.query import Query
+from rowlock.store.workers import UNSEEN, Holding
 from rowlock.worker.run import Runner
 
 log = logging.getLogger("rowlock.worker")
@@ -27,6 +30,7 @@ class Reconciler:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._is_asked = False
+        self._seen = UNSEEN  # at the last look; and what was known then
         self._unknown: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
         self._giving_back: set[asyncio.Task[None]] = set()
@@ -35,29 +39,35 @@ class Reconciler:
         """Look once; not again before the loop has compared: a blocked one may not have read what it was answered."""
         if self._is_asked:
             return
-        held = connection.run(workers.held(worker=self._worker))
+        [held] = connection.run(workers.held(worker=self._worker, seen=self._seen))
         self._is_asked = True
         with suppress(RuntimeError):  # the loop is closed: its worker has left us behind
-            self._loop.call_soon_threadsafe(self._compare, frozenset(held))
+            self._loop.call_soon_threadsafe(self._compare, held)
+
+    def hand_back(self, known: Iterable[str]) -> Query[str]:
+        """Give back all that this worker holds but for the attempts with these tokens."""
+        return workers.hand_back(worker=self._worker, known=known, seen=self._seen)
 
     def stop(self) -> None:
         """Give nothing back any more."""
         for task in self._giving_back:
             task.cancel()
 
-    def _compare(self, held: frozenset[str]) -> None:
-        self._is_asked = False
-        known = frozenset(self._runner.held.tokens())
-        unknown, missing = held - known, known - held
+    def _compare(self, held: Holding) -> None:
+        found = {token: job_id for job_id, token in held.attempts}
+        known = {row.token: row.id for row in self._runner.held.rows()}
+        unknown, missing = frozenset(found.keys() - known.keys()), frozenset(known.keys() - found.keys())
         if never_told := unknown & self._unknown:
-            task = self._loop.create_task(self._give_back(never_told))
+            task = self._loop.create_task(self._give_back([(found[token], token) for token in never_told]))
             self._giving_back.add(task)
             task.add_done_callback(self._giving_back.discard)
         if taken_away := missing & self._missing:
             self._runner.lost(taken_away)
         self._unknown, self._missing = unknown, missing
+        self._seen = Holding([(job_id, token) for token, job_id in {**found, **known}.items()], held.since)
+        self._is_asked = False
 
-    async def _give_back(self, tokens: frozenset[str]) -> None:
-        returned = await self._link.run(jobs.disown(tokens, worker=self._worker))
+    async def _give_back(self, attempts: Sequence[tuple[str, str]]) -> None:
+        returned = await self._link.run(workers.disown(attempts, worker=self._worker))
         if returned:
             log.warning("gave back %d jobs whose claim was not answered", len(returned))

@@ -104,7 +104,7 @@ class Registration:
     def _make_good(self, predecessor: str) -> None:
         """The incarnation before was cut off, and let go of its jobs: they come back at no cost, rescued or not."""
         self._connection.run(workers.leave(worker=predecessor))  # first: it can claim no more
-        returned = self._connection.run(jobs.hand_back(worker=predecessor))
+        returned = self._connection.run(workers.hand_back(worker=predecessor))
         pardoned = self._connection.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
         if returned or pardoned:
             log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))

@@ -125,14 +125,15 @@ def rescue(*, lost: bool = False) -> Part:
 
 def hand_back(worker: str, known: Iterable[str] = ()) -> Part:
     """Give back what a worker holds without knowing of it, by its tokens."""
-    ids = yield jobs.hand_back(worker=worker, known=known)
+    ids = yield workers.hand_back(worker=worker, known=known)
     return [Fact("handed back", job_id) for job_id in ids]
 
 
 def disown(worker: str, known: Iterable[str] = ()) -> Part:
     """Look what the database says that a worker holds; give back what it does not know of."""
-    unknown = set((yield workers.held(worker=worker))) - set(known)
-    ids = (yield jobs.disown(unknown, worker=worker)) if unknown else []
+    [held] = yield workers.held(worker=worker)
+    unknown = [(job_id, token) for job_id, token in held.attempts if token not in set(known)]
+    ids = (yield workers.disown(unknown, worker=worker)) if unknown else []
     return [Fact("handed back", job_id) for job_id in ids]
 
 

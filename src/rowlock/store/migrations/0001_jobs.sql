@@ -88,6 +88,9 @@ create table rowlock.jobs (
     constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192)
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
+    -- vacuum_truncate is off here and for what comes and goes with jobs: after a flood their files stay as large as they were,
+    -- and are filled again. To cut one off, vacuum locks out everybody, on standbys too.
+    vacuum_truncate = off, toast.vacuum_truncate = off,
     autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 100000,
     autovacuum_vacuum_cost_delay = 1, toast.autovacuum_vacuum_scale_factor = 0.0, toast.autovacuum_vacuum_threshold = 5000
@@ -95,8 +98,8 @@ create table rowlock.jobs (
 
 -- The claim's index: per queue and priority an exact range of (run_at, id).
 create index jobs_ready on rowlock.jobs (queue, priority, run_at, id) where state = 'ready';
--- What a worker holds: rescue and reconciliation.
-create index jobs_running on rowlock.jobs (worker) where state = 'running';
+-- What a worker holds, for its rescue; and what it has claimed lately, for those that look whether it knows of all.
+create index jobs_running on rowlock.jobs (worker, started_at) where state = 'running';
 -- What a worker is asked to cancel.
 create index jobs_cancelling on rowlock.jobs (worker) where cancel_at is not null and state = 'running';
 -- What is not worth starting any more, also where nobody claims; workflows that have begun, and children, end by a worker.
@@ -104,6 +107,11 @@ create index jobs_expiring on rowlock.jobs (expires_at)
     where expires_at is not null and state <> 'running' and parent is null and (version is null or claims = 0);
 -- The queue is there to be counted by: then that reads no job.
 create index jobs_waiting on rowlock.jobs (waits_for, task, queue) where state = 'waiting';
+-- What workers have refused, for those that can run it: by kind, for there may be a million of one. Written as in job_take_up.
+create index jobs_refused on rowlock.jobs (
+    task, queue, (coalesce(version, 0)), (coalesce(reason like 'unknown task%' or reason like 'unknown version%', false)),
+    (coalesce(worker, '00000000-0000-0000-0000-000000000000'))
+) where waits_for = 'code' and coalesce(reason, '') not like 'PostgreSQL refuses to %';
 -- Jobs that two workers died of, for those who run them one by one.
 create index jobs_suspect on rowlock.jobs (run_at, id) where waits_for = 'suspect';
 -- The children of a workflow.
@@ -260,7 +268,10 @@ create table rowlock.steps (
     started_at  timestamptz not null,
     ended_at    timestamptz,
     primary key (job, key)
-) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
+) with (
+    vacuum_truncate = off, toast.vacuum_truncate = off,
+    autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
+);
 -- Where a child's outcome goes.
 create index steps_child on rowlock.steps (child) where child is not null;
 -- When a workflow that parks is due.
@@ -282,7 +293,9 @@ create table rowlock.signals (
     key         text check (octet_length(key) between 1 and 500),  -- a second one with it is no second one
     sent_at     timestamptz not null,
     taken_at    timestamptz                     -- kept until the workflow ends, so that its key is known
-) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000);
+) with (
+    vacuum_truncate = off, toast.vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000
+);
 create unique index signals_job on rowlock.signals (job, number);
 create unique index signals_key on rowlock.signals (job, key) where key is not null;
 
@@ -468,7 +481,7 @@ create table rowlock.keys (
     task        text not null,
     job         uuid not null,
     until       timestamptz                     -- the end of its period, if it has one
-);
+) with (vacuum_truncate = off);
 create index keys_until on rowlock.keys (until) where until is not null;
 
 -- An operator's settings for a queue; no row means the defaults.
@@ -635,7 +648,7 @@ create unlogged table rowlock.parkings (
     queue       text not null,
     worker      uuid not null,
     primary key (queue, number, worker)
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
+) with (vacuum_truncate = off, fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
 create sequence rowlock.parking_number;
 alter table rowlock.parkings alter column number set default nextval('rowlock.parking_number');
 
@@ -654,7 +667,7 @@ create unlogged table rowlock.waiters (
     listener    uuid not null,                  -- one per process; its channel is `rowlock:` and this
     at          timestamptz not null,
     primary key (job, listener)
-) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
+) with (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 -- Make way for a job whose key is held: free the key, or, if `replaces`, give its holder the new job's arguments. Answers
 -- whether to try for the key again; if not, the holder keeps it, and has the new arguments.

@@ -119,13 +119,14 @@ create table rowlock.jobs (
     constraint jobs_version_check CHECK ((version > 0)),
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
     constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192)))
-) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
+) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
 CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS NOT NULL);
 CREATE INDEX jobs_parked ON rowlock.jobs USING btree (queue, run_at) WHERE (wakes_at IS NOT NULL);
 CREATE INDEX jobs_ready ON rowlock.jobs USING btree (queue, priority, run_at, id) WHERE (state = 'ready'::text);
-CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker) WHERE (state = 'running'::text);
+CREATE INDEX jobs_refused ON rowlock.jobs USING btree (task, queue, COALESCE(version, 0), COALESCE(((reason ~~ 'unknown task%'::text) OR (reason ~~ 'unknown version%'::text)), false), COALESCE(worker, '00000000-0000-0000-0000-000000000000'::uuid)) WHERE ((waits_for = 'code'::text) AND (COALESCE(reason, ''::text) !~~ 'PostgreSQL refuses to %'::text));
+CREATE INDEX jobs_running ON rowlock.jobs USING btree (worker, started_at) WHERE (state = 'running'::text);
 CREATE INDEX jobs_suspect ON rowlock.jobs USING btree (run_at, id) WHERE (waits_for = 'suspect'::text);
 CREATE INDEX jobs_waiting ON rowlock.jobs USING btree (waits_for, task, queue) WHERE (state = 'waiting'::text);
 CREATE INDEX jobs_workflows ON rowlock.jobs USING btree (id) WHERE (version IS NOT NULL);
@@ -137,7 +138,7 @@ create table rowlock.keys (
     until timestamp with time zone,
     constraint keys_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint keys_pkey PRIMARY KEY (key)
-);
+) with (vacuum_truncate=off);
 CREATE INDEX keys_until ON rowlock.keys USING btree (until) WHERE (until IS NOT NULL);
 
 create table rowlock.migrations (
@@ -172,7 +173,7 @@ create unlogged table rowlock.parkings (
     queue text not null,
     worker uuid not null,
     constraint parkings_pkey PRIMARY KEY (queue, number, worker)
-) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
+) with (vacuum_truncate=off, fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
 
 create table rowlock.pauses (
     kind text not null,
@@ -265,7 +266,7 @@ create table rowlock.signals (
     constraint signals_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint signals_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 200))),
     constraint signals_pkey PRIMARY KEY (id)
-) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000);
+) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, toast.vacuum_truncate=off);
 CREATE UNIQUE INDEX signals_job ON rowlock.signals USING btree (job, number);
 CREATE UNIQUE INDEX signals_key ON rowlock.signals USING btree (job, key) WHERE (key IS NOT NULL);
 
@@ -288,7 +289,7 @@ create table rowlock.steps (
     constraint steps_kind_check CHECK ((kind = ANY (ARRAY['start'::text, 'step'::text, 'transaction'::text, 'sleep'::text, 'signal'::text, 'child'::text, 'any'::text, 'now'::text, 'patched'::text, 'undo'::text, 'failure'::text]))),
     constraint steps_pkey PRIMARY KEY (job, key),
     constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text])))
-) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1);
+) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off);
 CREATE INDEX steps_approval ON rowlock.steps USING btree (job) WHERE ((kind = 'signal'::text) AND (state = 'open'::text) AND (form IS NOT NULL));
 CREATE INDEX steps_child ON rowlock.steps USING btree (child) WHERE (child IS NOT NULL);
 CREATE INDEX steps_due ON rowlock.steps USING btree (job, until) WHERE (state = ANY (ARRAY['open'::text, 'retrying'::text]));
@@ -298,7 +299,7 @@ create unlogged table rowlock.waiters (
     listener uuid not null,
     at timestamp with time zone not null,
     constraint waiters_pkey PRIMARY KEY (job, listener)
-) with (autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=1000);
+) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=1000);
 
 create table rowlock.workers (
     id uuid not null,

@@ -1,14 +1,20 @@
 -- Give back the jobs of these claims, at once and at no cost: their worker was never told of them.
--- By worker and token: one that has been rescued, settled or claimed anew meanwhile is not found.
-with mine as materialized (
-    select id, queue
-    from rowlock.jobs
-    where state = 'running'
-        and worker = :worker::uuid
-        and token = any(array(select unnest(:tokens::uuid[])))
-        and (cancel_at is null or version is not null or parent is not null)
-    order by id
-    for update skip locked
+-- By id, token and worker: one that has been rescued, settled or claimed anew meanwhile is not found.
+with sent as materialized (
+    select :ids::uuid[] as ids, :tokens::uuid[] as tokens, :worker::uuid as worker
+),
+mine as materialized (
+    select job.id, job.queue
+    from sent
+    cross join unnest(sent.ids, sent.tokens) as attempt (id, token)
+    cross join lateral (
+        select one.id, one.queue, one.worker
+        from rowlock.jobs as one
+        where one.id = attempt.id and one.token = attempt.token
+            and (one.cancel_at is null or one.version is not null or one.parent is not null)
+        for update skip locked
+    ) as job
+    where job.worker = sent.worker
 ),
 returned as (
     update rowlock.jobs set state = 'ready', token = null where id = any(array(select id from mine))

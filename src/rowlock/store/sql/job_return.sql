@@ -1,7 +1,9 @@
 -- End attempts but not their jobs: ready again after a delay (retried, snoozed, handed back), or waiting for code.
--- Looked up and locked as in job_settle; what to write is found by the row's token in the arrays as sent, because joining
--- jobs to them can be planned as n² over the whole table. Only a failure spends an attempt. A job without a delay keeps its
--- run_at and with it its place, which may lie below other claims' floors: their workers are told to look there.
+-- Looked up and locked as in job_settle. What to write is found in the arrays as sent, because joining jobs to them can be
+-- planned as n² over the whole table: their ids are in order, so the place of a row's is found by halves; should two attempts of
+-- one job have been sent, by its token. An array that is null as a whole says so of every job.
+-- Only a failure spends an attempt. A job without a delay keeps its run_at and with it its place, which may lie below other
+-- claims' floors: their workers are told to look there.
 -- A job that somebody has asked to cancel does not come back: it is passed over, for its worker to settle.
 with sent as materialized (
     select
@@ -9,9 +11,9 @@ with sent as materialized (
         :failures::text[] as failures, :waits_for::text[] as waits_for, :reasons::text[] as reasons
 ),
 mine as materialized (
-    select job.id, job.queue, attempt.token, attempt.delay, attempt.waits_for
+    select job.id, job.queue, attempt.token, attempt.place
     from sent
-    cross join unnest(sent.ids, sent.tokens, sent.delays, sent.waits_for) as attempt (id, token, delay, waits_for)
+    cross join unnest(sent.ids, sent.tokens) with ordinality as attempt (id, token, place)
     cross join lateral (
         select job.id, job.queue
         from rowlock.jobs as job
@@ -20,23 +22,24 @@ mine as materialized (
     ) as job
 ),
 returned as (
-    update rowlock.jobs
-    set state = case
-            when (select waits_for from sent)[array_position((select tokens from sent), token)] is null then 'ready'
-            else 'waiting'
-        end,
-        waits_for = (select waits_for from sent)[array_position((select tokens from sent), token)],
-        reason = (select reasons from sent)[array_position((select tokens from sent), token)],
-        run_at = coalesce(
-            rowlock.now() + (select delays from sent)[array_position((select tokens from sent), token)],
-            run_at
-        ),
-        failures = failures
-            + ((select failures from sent)[array_position((select tokens from sent), token)] is not null)::integer,
-        errors = rowlock.add_error(
-            errors, (select failures from sent)[array_position((select tokens from sent), token)], claims, worker, started_at
-        ),
-        token = null
+    update rowlock.jobs as job
+    set (state, waits_for, reason, run_at, failures, errors) = (
+        select
+            case when (select waits_for from sent)[place] is null then 'ready' else 'waiting' end,
+            (select waits_for from sent)[place],
+            (select reasons from sent)[place],
+            coalesce(rowlock.now() + (select delays from sent)[place], job.run_at),
+            job.failures + ((select failures from sent)[place] is not null)::integer,
+            rowlock.add_error(job.errors, (select failures from sent)[place], job.claims, job.worker, job.started_at)
+        from (select width_bucket(job.id, (select ids from sent)) as last) as near
+        cross join lateral (
+            select case
+                when (select tokens from sent)[last] = job.token then last
+                else array_position((select tokens from sent), job.token)
+            end as place
+        ) as exact
+    ),
+    token = null
     where id = any(array(select id from mine))
 )
 select
@@ -44,6 +47,11 @@ select
     (
         select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked
-        where parked.queue = any(array(select back.queue from mine as back where waits_for is null and delay is null))
+        where parked.queue = any(array(
+            select back.queue
+            from mine as back
+            cross join sent
+            where sent.waits_for[back.place] is null and sent.delays[back.place] is null
+        ))
     ) as woken
 from mine;
