@@ -26,6 +26,10 @@ COMPOSED = {
         "roles.creation([role]).encode()",
         "roles.grants(schema).encode()",
     },
+    "db/link.py": {
+        # Channels as identifiers.
+        "listens",
+    },
     "observe.py": {
         # An app that copies itself; nothing is said.
         "self",

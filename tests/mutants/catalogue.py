@@ -1527,6 +1527,42 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/trouble.py", '"RevalidateCachedQuery"', '"RevalidateQuery"')],
     ),
     Mutant(
+        "P6",
+        "a job that became due just after a claim is taken for locked, and found a second later",
+        "tests/worker/test_life.py::test_what_is_due_again_before_the_next_look_is_found_when_it_is_due",
+        [Change("worker/claim.py", "if -wait < time.monotonic() - self._claimed_at:", "if self._claimed_at < 0:")],
+    ),
+    Mutant(
+        "P7",
+        "a worker learns by chance of a job that is due within a second",
+        "tests/worker/test_life.py::test_what_is_due_again_before_the_next_look_is_found_when_it_is_due",
+        [Change("store/sql/job_put.sql", "<= rowlock.now() + interval '1 second'", "<= rowlock.now()")],
+    ),
+    Mutant(
+        "P8",
+        "a worker learns by chance of a job that is tried again within a second",
+        "tests/worker/test_life.py::test_what_is_due_again_before_the_next_look_is_found_when_it_is_due",
+        [
+            Change(
+                "store/sql/job_return.sql",
+                "coalesce(sent.delays[back.place] <= interval '1 second', true)",
+                "sent.delays[back.place] is null",
+            )
+        ],
+    ),
+    Mutant(
+        "P9",
+        "each channel of a worker's queues takes a round trip of its own",
+        "tests/faults/test_listeners.py::test_a_job_enqueued_while_the_listener_was_away_is_found_when_it_is_back",
+        [
+            Change(
+                "db/link.py",
+                "            await connection.execute(listens, prepare=False)\n",
+                "            for one in listens.as_string().split('; '):\n                await connection.execute(one)\n",
+            ),
+        ],
+    ),
+    Mutant(
         "P1",
         "async enqueues share a statement however large it becomes",
         "tests/db/test_group.py::test_large_arguments_of_many_callers_are_sent_in_bounded_statements",

@@ -12,9 +12,9 @@ from functools import partial
 import psycopg
 import pytest
 
-from rowlock import Keep, Rowlock, SchemaMissing, current_job
+from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
-from rowlock.worker import claim
+from rowlock.worker import claim, lanes
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until
@@ -213,6 +213,40 @@ def test_a_delayed_job_is_not_found_by_chance(app: Rowlock, db: Db, monkeypatch:
 
     assert one(db, "select started_at >= run_at from rowlock.history")
     assert one(db, "select count(*) from rowlock.jobs where state = 'ready'") == 2
+
+
+def test_what_is_due_again_before_the_next_look_is_found_when_it_is_due(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim, "_POLL", 3_600.0)
+    monkeypatch.setattr(claim, "_TAKE_UP_EVERY", 3_600.0)
+    monkeypatch.setattr(lanes, "_IDLE_PAUSE", (0.0, 0.0))  # it looks from the bottom before it sleeps
+    monkeypatch.setattr(claim, "_CALM", 0.5)  # a job becomes due before the worker asks when the next one will be
+    soon = timedelta(milliseconds=200)
+    asleep = """select exists (select from rowlock.parked) and exists (
+        select from pg_stat_activity
+        where application_name = 'rowlock claim' and datname = current_database()
+            and state = 'idle' and query like '%%last_value%%'  -- it has asked what is due next
+    )"""
+
+    @app.task(name="twice")
+    async def twice() -> None:
+        await auntil(lambda: one(db, asleep))
+        if current_job().attempt == 1:
+            raise RetryAfter(soon)
+
+    async def work() -> None:
+        async with app, app.worker():
+            await auntil(lambda: one(db, asleep))
+            await twice.using(delay=soon).aenqueue()
+            await auntil(lambda: len(ended(db)) == 1)
+            await auntil(lambda: one(db, asleep))
+            db.execute("select rowlock.enqueue('twice', delay => '200 milliseconds')")
+            await auntil(lambda: len(ended(db)) == 2)
+
+    asyncio.run(work())
+
+    assert db.execute("select state, failures from rowlock.history").fetchall() == [("succeeded", 1)] * 2
 
 
 def test_a_settle_goes_on_while_someone_has_one_of_its_rows_locked(app: Rowlock, db: Db, url: str) -> None:

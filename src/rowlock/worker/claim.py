@@ -107,6 +107,7 @@ class Claimer:
         self._looks: list[float] = []
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
+        self._claimed_at = 0.0
         self._next_take_up = 0.0
         self._next_suspect = 0.0
         self._next_word = 0.0  # when to say again that claims fail
@@ -191,7 +192,7 @@ class Claimer:
     async def _claim(self, room: int) -> int:
         if time.monotonic() >= self._next_learning:
             await self._learn_queues()
-        started = time.monotonic()
+        started = self._claimed_at = time.monotonic()
         if self.floors.are_dear and not self._link.hears:
             self.floors.look_below_soon()  # behind a pooler nobody tells us anything
         below = not self.floors.until_look_below(started, idle=self._idle)
@@ -366,8 +367,10 @@ class Claimer:
         if await self._link.rest(self._wake, self._soon(_CALM, found=found)):
             return True
         wait = await self._due_in()
-        if wait <= 0:  # and yet the claim has not found it: it is locked, or was taken by another worker
-            wait = inf
+        if wait <= 0:
+            if -wait < time.monotonic() - self._claimed_at:  # it was not due yet when we claimed
+                return False
+            wait = inf  # and yet the claim has not found it: it is locked, or was taken by another worker
         while True:
             pause = self._soon(_POLL * random.uniform(0.8, 1.0), found=found)  # jitter
             if await self._link.rest(self._wake, max(0.0, min(wait, pause))):

@@ -782,7 +782,7 @@ create function rowlock.put(
         values (
             id, queue, task, priority, attempts, starts, rowlock.now(), starts + lifetime, args, tags, key, version
         );
-        if starts <= rowlock.now() and exists (select from rowlock.parked where parked.queue = put.queue) then
+        if starts <= rowlock.now() + interval '1 second' and exists (select from rowlock.parked where parked.queue = put.queue) then
             perform rowlock.notify(rowlock.channel(queue), '');
         end if;
     end

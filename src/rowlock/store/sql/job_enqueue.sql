@@ -1,4 +1,5 @@
--- Insert jobs, and notify those of their queues on which a worker is parked.
+-- Insert jobs, and notify those of their queues on which a worker is parked, of what is due within a second, too: whoever
+-- looks once a second learns of it too late.
 -- Resending the same ids inserts nothing twice. An instant in the past becomes now: below a claim's floor a job would wait
 -- for the next look from the bottom.
 -- A key that is held inserts nothing; what that means is for the next statement (job_put_keyed), for in this one a concurrent
@@ -48,7 +49,7 @@ select
     (
         select case when (select rowlock.notifies()) then pg_notify(rowlock.channel(parked.queue), '')::text end
         from rowlock.parked
-        where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now()
+        where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now() + interval '1 second'
         limit 1
     ) as woken
 from enqueued;

@@ -18,7 +18,7 @@ select
     (
         select rowlock.notify(rowlock.channel(parked.queue), '')
         from rowlock.parked
-        where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now()
+        where parked.queue = enqueued.queue and enqueued.run_at <= rowlock.now() + interval '1 second'
         limit 1
     ) as woken
 from enqueued;

@@ -3,7 +3,8 @@
 -- planned as n² over the whole table: their ids are in order, so the place of a row's is found by halves; should two attempts of
 -- one job have been sent, by its token. An array that is null as a whole says so of every job.
 -- Only a failure spends an attempt. A job without a delay keeps its run_at and with it its place, which may lie below other
--- claims' floors: their workers are told to look there.
+-- claims' floors: their workers are told to look there; and of what is due again within a second, of
+-- which they would learn too late.
 -- A job that somebody has asked to cancel does not come back: it is passed over, for its worker to settle.
 with sent as materialized (
     select
@@ -51,7 +52,8 @@ select
             select back.queue
             from mine as back
             cross join sent
-            where sent.waits_for[back.place] is null and sent.delays[back.place] is null
+            where sent.waits_for[back.place] is null
+                and coalesce(sent.delays[back.place] <= interval '1 second', true)
         ))
     ) as woken
 from mine;
