@@ -107,13 +107,10 @@ class Claimer:
         self._looks: list[float] = []
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
-        self._claimed_at = 0.0
-        self._next_take_up = 0.0
-        self._next_suspect = 0.0
+        self._claimed_at = self._next_take_up = self._next_suspect = self._learn_anew_at = 0.0
         self._next_word = 0.0  # when to say again that claims fail
         runner.held.suspect_ended = self._suspect_ended
         self._next_learning = 0.0 if queues.is_all else inf
-        self._learn_anew_at = 0.0
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
