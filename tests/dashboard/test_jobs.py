@@ -162,6 +162,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(client: Browser) -> None:
     [
         ("queue:mail task:send", {"queue": "mail", "task": "shop.send"}),
         ("task:shop queue:ma", {"task": "shop", "queue": "mail"}),  # of two tasks, one has to choose
+        ("task:pa", {"task": "shop.pay"}),
         ("ConnectionError", {"error": "ConnectionError"}),
         ("CardDeclined", {"error": "CardDeclined"}),
         ("Order", {"key": "Order"}),

@@ -18,6 +18,7 @@ from rowlock import Rowlock
 from rowlock.dashboard.attention import notices
 from rowlock.dashboard.charts import Chart, charts
 from rowlock.dashboard.pages.overview import in_time
+from rowlock.doctor import blocked
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.histogram import bucket, pack
 from rowlock.model.series import Point, Series
@@ -339,3 +340,16 @@ def test_lines_are_told_apart_without_colours() -> None:
     for name in ("trouble", "latency", "duration"):
         dashes = [line.dash for line in chart(name, point).lines]
         assert len(set(dashes)) == len(dashes)
+
+
+def test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read(
+    client: Browser, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocked, "_RED", timedelta(0))
+    with psycopg.connect(url, application_name="the migration") as holder:
+        holder.execute("lock table rowlock.jobs in access exclusive mode")
+
+        page = client.get("/")
+
+    notices = re.findall(r'<li id="notice-([^"]+)"', page.text)
+    assert (page.status_code, notices[0]) == (200, "table-locks")

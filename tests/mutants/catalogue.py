@@ -1685,6 +1685,18 @@ MUTANTS: tuple[Mutant, ...] = (
                 "store/migrations/0001_jobs.sql",
                 "    vacuum_truncate = off, toast.vacuum_truncate = off, autovacuum",
                 "    vacuum_truncate = off, autovacuum",
+            ),
+        ],
+    ),
+    Mutant(
+        "D14",
+        "the overview cannot be read while somebody has locked the jobs",
+        "tests/dashboard/test_overview.py::test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read",
+        [
+            Change(
+                "dashboard/pages/overview.py",
+                'in_time("schedules", desk.look.schedules.alist(), unknown)',
+                "desk.look.schedules.alist()",
             )
         ],
     ),

@@ -137,7 +137,7 @@ def _code(stats: Stats) -> Iterator[Notice]:
     for name, queue in stats.queues.items():
         blocked = (queue.waiting or {}).get("code")
         if blocked is not None and blocked.value:
-            says = "no worker that looked at them knows their task or version, or their arguments do not fit it"
+            says = "no live worker has the task or version, or the arguments do not fit it"
             asked = {"state": "waiting", "queue": name}
             what = f"{_counted(blocked, 'job')} in {name} waiting for code"
             yield Notice(f"code {name}", "amber", what, says, "/jobs", asked, blocked)

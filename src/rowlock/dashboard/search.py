@@ -103,16 +103,12 @@ def _guess(word: str, known: Known) -> tuple[str, str]:
 
 
 def _meant(word: str, names: Collection[str]) -> str:
-    """The one name that ends with this after a dot, or begins with it; the word itself if there is none, or several."""
+    """The one name that has this as its last part, or of which a part begins with it; else the word itself."""
     if word in names:
         return word
-    for fits in (
-        [name for name in names if name.endswith(f".{word}")],
-        [name for name in names if name.startswith(word)],
-    ):
-        if fits:
-            return fits[0] if len(fits) == 1 else word
-    return word
+    ending = [name for name in names if name.endswith(f".{word}")]
+    fits = ending or [name for name in names if name.startswith(word) or f".{word}" in name]
+    return fits[0] if len(fits) == 1 else word
 
 
 def near(word: str | None, names: Collection[str]) -> tuple[str, ...]:

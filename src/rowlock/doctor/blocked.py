@@ -49,7 +49,8 @@ def judge_duties(facts: Facts) -> Iterator[Finding]:
         return
     holder = long[0]
     vital = not holder.duties or not _VITAL_DUTIES.isdisjoint(holder.duties)
-    what = f"the row of duty {several(holder.duties)}" if holder.duties else "rows of the table duties"
+    rows = "row of duty" if len(holder.duties) == 1 else "rows of duties"
+    what = f"the {rows} {several(holder.duties)}" if holder.duties else "rows of the table duties"
     query = "" if holder.query_seconds is None else f", its last query began {span(holder.last_query)} ago"
     yield line.ill(
         "red" if vital and holder.held >= red else "amber",

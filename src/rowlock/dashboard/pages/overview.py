@@ -149,12 +149,12 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
         health(desk),
         in_time("series", desk.look.arates(span=length, queue=asked.queue, task=asked.task), unknown),
         in_time("breakdown", breakdown, unknown),
-        desk.look.schedules.alist(),
+        in_time("schedules", desk.look.schedules.alist(), unknown),
         in_time("approvals", _waiting_for_people(desk), unknown),
     )
+    done, known = done or [], known or ()
     passing = await in_time("passing", _passing(desk, known), unknown)
-    pauses = await desk.look.apauses()
-    done = done or []
+    pauses = await in_time("pauses", desk.look.apauses(), unknown) or ()
     unknown |= {**stats.unknown, **facts.unknown}
     by_queue, by_task = _summed(done, lambda part: part.queue), _summed(done, lambda part: part.task)
     queues, tasks = _queues(stats, by_queue), _tasks(stats, by_task)
