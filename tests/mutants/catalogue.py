@@ -856,6 +856,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "R17",
+        "a worker whose database's clock was set back and put forward again is taken for dead",
+        "tests/store/test_presence.py::test_a_clock_that_is_set_back_and_put_forward_again_ends_nobodys_lease",
+        [Change("store/sql/worker_renew.sql", "and not dead", "and (lease > rowlock.now() or lease > started_at)")],
+    ),
+    Mutant(
         "R12",
         "progress is written while the handler's own transaction is open",
         "tests/worker/test_transaction_progress.py::test_nothing_is_written_to_a_job_while_a_repeatable_read_block_of_its_handler_is_open",

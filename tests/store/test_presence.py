@@ -20,6 +20,7 @@ from rowlock.store import jobs, workers
 from rowlock.store.query import Query
 from rowlock.store.workers import Look
 from tests.engine import SCHEMA, Engine
+from tests.rows import travel
 from tests.waiting import until
 from tests.worker.working import Db, one
 
@@ -214,6 +215,18 @@ def test_a_lease_that_was_taken_for_over_cannot_be_renewed_any_more(sweeper: Eng
 
     assert [job.becomes for job in rescued] == ["ready"]
     assert answers == [[]]
+
+
+def test_a_clock_that_is_set_back_and_put_forward_again_ends_nobodys_lease(
+    sweeper: Engine, worker: Engine, db: Db
+) -> None:
+    travel(db, -timedelta(days=30))
+    before = worker.run(workers.renew(worker=worker.worker))
+    look(sweeper)
+    travel(db, timedelta(0))
+    after = worker.run(workers.renew(worker=worker.worker))
+
+    assert len(before) == len(after) == 1
 
 
 def test_a_worker_that_is_just_being_renewed_is_left_alone(sweeper: Engine, worker: Engine, db: Db, url: str) -> None:

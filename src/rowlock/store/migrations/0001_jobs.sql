@@ -573,6 +573,7 @@ create table rowlock.workers (
     started_at  timestamptz not null,
     lease       timestamptz not null,           -- holds what it claimed until then
     lasts       interval not null,              -- how long a lease is, from one renewal on
+    dead        boolean not null default false, -- taken for dead: it may not renew any more
     stopping    boolean not null default false,
     stuck       integer not null default 0,     -- attempts that timed out and go on all the same
     restarts    integer not null default 0,     -- how often in a row this process began anew because of a fault of its own

@@ -313,6 +313,7 @@ create table rowlock.workers (
     started_at timestamp with time zone not null,
     lease timestamp with time zone not null,
     lasts interval not null,
+    dead boolean not null default false,
     stopping boolean not null default false,
     stuck integer not null default 0,
     restarts integer not null default 0,

@@ -84,8 +84,8 @@ named as materialized (
 ),
 marked as (
     update rowlock.workers
-    set lease = least(started_at, rowlock.now())
-    where id = any(array(select id from dead)) and lease > started_at
+    set dead = true, lease = least(started_at, rowlock.now())
+    where id = any(array(select id from dead)) and not workers.dead
 ),
 rescued as (
     update rowlock.jobs

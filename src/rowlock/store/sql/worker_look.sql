@@ -37,7 +37,7 @@ suspected as (
 ),
 cut as (
     update rowlock.workers
-    set lease = least(started_at, rowlock.now())  -- a renewal that is under way then finds it over, too
+    set dead = true, lease = least(started_at, rowlock.now())  -- a renewal that is under way then finds it over, too
     where id = any(array(select worker from suspects where suspected_at <= rowlock.now() - :pause::bigint * interval '1 millisecond'))
         and lease > rowlock.now()
     returning host || ':' || pid as name
