@@ -309,7 +309,7 @@ class ResultTimeout(RowlockError, TimeoutError):
     """The job has not ended within the time given; it goes on, and its result can be waited for again."""
 
     def __init__(self, job: UUID, task: str, timeout: timedelta) -> None:
-        super().__init__(f"job {job} of {task} has not ended within {timeout}")
+        super().__init__(f"job {job} of {task} has not ended within {timeout.total_seconds():g} s")
         self.job = job
         self.task = task
         self.timeout = timeout

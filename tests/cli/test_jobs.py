@@ -336,6 +336,15 @@ def test_secrets_are_masked_in_schedules_workflows_previews_and_pauses_too(rowlo
     assert [text for text in revealed if "canary" not in text] == []
 
 
+def test_times_in_events_are_in_utc_to_the_second_as_all_others(rowlock: Type, db: Db) -> None:
+    details = json.dumps({"run_at": "2026-11-19T02:06:36.791836+02:00", "why": "since 2026-11-19"})
+    db.execute("insert into rowlock.events (kind, actor, details) values ('cancelled', 'ann', %s)", [details])
+
+    said = rowlock("jobs", "events")
+
+    assert "run_at 2026-11-19T00:06:36Z, why since 2026-11-19" in said.out
+
+
 def test_a_job_that_does_not_exist_is_exit_code_3(rowlock: Type) -> None:
     missing = str(uuid4())
 

@@ -175,9 +175,7 @@ def test_a_handler_that_takes_too_long_is_stopped_and_the_error_says_why(app: Ro
     forever.set()
 
     assert ended(db) == [("async", "failed", "exhausted", 1), ("sync", "failed", "exhausted", 1)]
-    assert "longer than its timeout of 0:00:00.020000" in one(
-        db, "select errors[1]->>'message' from rowlock.history limit 1"
-    )
+    assert "longer than its timeout of 0.02 s" in one(db, "select errors[1]->>'message' from rowlock.history limit 1")
 
 
 def test_a_job_that_has_expired_is_cancelled_unrun(app: Rowlock, db: Db) -> None:

@@ -174,7 +174,7 @@ class Caller:
         self, attempt: Attempt, handler: Handler, called: Coroutine[object, None, object], timeout: timedelta
     ) -> object:
         seconds = timeout.total_seconds()
-        error = TimeoutError(f"the attempt took longer than its timeout of {timeout}")
+        error = TimeoutError(f"the attempt took longer than its timeout of {seconds:g} s")
         limit = attempt.limit = asyncio.timeout(seconds)
         leaving = asyncio.get_running_loop().call_later(
             seconds + _CANCEL_WITHIN, self._leave_behind, attempt, handler, error

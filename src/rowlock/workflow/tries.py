@@ -155,12 +155,13 @@ async def _called(play: Play, work: Work, failures: int, began: float) -> tuple[
     """One try: the JSON of what the function answers, and whether that has been written with it."""
     if work.timeout is None:
         return await _answered(play, work, failures, began)
-    async with asyncio.timeout(work.timeout.total_seconds()) as limit:
+    seconds = work.timeout.total_seconds()
+    async with asyncio.timeout(seconds) as limit:
         try:
             return await _answered(play, work, failures, began)
         except asyncio.CancelledError:
             if limit.expired():
-                raise TimeoutError(f"step {work.place.key!r} took longer than its timeout of {work.timeout}") from None
+                raise TimeoutError(f"step {work.place.key!r} took longer than its timeout of {seconds:g} s") from None
             raise
 
 

@@ -21,7 +21,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS
 
 @click.group(epilog=EXIT_CODES_OF_VERBS)
 def jobs() -> None:
-    """List, show, enqueue, retry, cancel, delete, move jobs."""
+    """List, count, show, enqueue, retry, cancel, delete, move jobs."""
 
 
 for command in (cancel, delete, edit, enqueue, events, failures, list_jobs, move, reprioritise, retry, run_next, show):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
@@ -17,6 +18,9 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.operate import Event
+
+# How times stand in the details of events.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 
 
 def _place(typed: str) -> Event:
@@ -75,4 +79,11 @@ def show_events(found: Sequence[Event], now: datetime, *, title: str | None = No
 
 
 def _details(event: Event) -> str:
-    return ", ".join(f"{name} {value}" for name, value in event.details.items() if value is not None)
+    return ", ".join(f"{name} {_said(value)}" for name, value in event.details.items() if value is not None)
+
+
+def _said(value: object) -> object:
+    """A time in UTC to the second, as everywhere on the command line; anything else as it is."""
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        return words.instant(datetime.fromisoformat(value))
+    return value
