@@ -208,7 +208,7 @@ IN_THE_SCHEMA = {
         {"indexes": "red"},
     ),
     "a definer without its path": (
-        "alter function rowlock.drop_part(text, date) reset search_path",
+        "alter function rowlock.drop_part(text, date, integer) reset search_path",
         {"definer functions": "red", "objects": "red"},
     ),
     "an unlogged table": ("alter table rowlock.jobs set unlogged", {"logged tables": "red"}),

@@ -68,7 +68,16 @@ def parts(db: Db, table: str = "history") -> list[date]:
         [f"rowlock.{table}"],
     ).fetchall()
     found = [(name,) for (name,) in found if not name.endswith("_spare")]
-    return [date.fromisoformat(name.rpartition("_")[2]) for (name,) in found]
+    return [date.fromisoformat(name.rpartition("_")[2].removesuffix("w")) for (name,) in found]
+
+
+def bounds(db: Db) -> list[tuple[date, date]]:
+    """From where until before where each part of history reaches, as PostgreSQL has it."""
+    found = db.execute(
+        "select regexp_match(pg_get_expr(relpartbound, oid), $$'(.*)'.*'(.*)'$$) from pg_inherits "
+        "join pg_class on oid = inhrelid where inhparent = 'rowlock.history'::regclass order by relname"
+    )
+    return [(date.fromisoformat(start), date.fromisoformat(end)) for ((start, end),) in found]
 
 
 def days(start: date, end: date) -> list[date]:
@@ -128,6 +137,42 @@ def test_parts_reach_as_far_as_the_settings_of_a_queue_ask(upkeep: Session, db: 
     make_partitions(upkeep, SCHEMA)
 
     assert parts(db) == days(today, today + timedelta(days=50) + WEEK)
+
+
+def test_history_is_kept_by_the_week_where_jobs_are_kept_for_more_than_60_days_and_by_the_day_again_where_not(
+    upkeep: Session, db: Db, today: date
+) -> None:
+    """Parts that are there stay, and the new ones fit to them."""
+    days_first = len(parts(db))
+
+    make_partitions(upkeep, SCHEMA, longest=timedelta(days=400))
+    weeks = [(start, end) for start, end in bounds(db) if end - start == WEEK]
+    singly = len(bounds(db)) - days_first - len(weeks)
+    travel(db, 395)
+    make_partitions(upkeep, SCHEMA, longest=MONTH)
+
+    whole = bounds(db)
+    assert singly < 7  # until the next week begins
+    assert len(weeks) >= (400 + 7 - days_first) // 7
+    assert {end - start for start, end in whole if start >= weeks[-1][1]} == {timedelta(days=1)}
+    assert all(before[1] == after[0] for before, after in pairwise(whole))
+    assert whole[-1][1] >= today + timedelta(days=395) + MONTH + WEEK
+
+
+def test_a_week_of_history_is_dropped_when_all_of_it_has_expired(upkeep: Session, db: Db, today: date) -> None:
+    make_partitions(upkeep, SCHEMA, longest=timedelta(days=400))
+    week, after = next((start, end) for start, end in bounds(db) if end - start == WEEK)
+    keep_until(db, week)
+    keep_until(db, after)
+    travel(db, (after - today).days - 1)
+    drop_partitions(upkeep, SCHEMA)
+    until_its_last_day = kept(db)
+
+    travel(db, (after - today).days)
+
+    assert drop_partitions(upkeep, SCHEMA)[0] == f"history_{week:%Y%m%d}w"
+    assert until_its_last_day == [week, after]
+    assert kept(db) == [after]
 
 
 def test_events_are_kept_by_the_week(db: Db, today: date) -> None:

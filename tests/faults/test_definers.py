@@ -19,7 +19,8 @@ def fresh(estate: Estate) -> Estate:
     """With nothing left of another attack."""
     with estate.session(OWNER) as db:
         db.execute("create schema if not exists trap")
-        db.execute(f"grant all on schema trap to {LOGINS['worker']}, {LOGINS['enqueue']}".encode())
+        everybody = ", ".join(LOGINS[role] for role in ("worker", "enqueue", "operator"))
+        db.execute(f"grant all on schema trap to {everybody}".encode())
         db.execute("drop table if exists public.loot")
         db.execute("create table public.loot (who text)")
         db.execute("grant insert, select on public.loot to public")
@@ -58,13 +59,16 @@ TRAPS = [
     "create table pg_temp.keys (key text, task text, job uuid, until timestamptz)",
     "create table pg_temp.parked (queue text)",
     "create table pg_temp.signals (id uuid, job uuid, number int, name text, payload json, key text, sent_at time)",
+    "create table pg_temp.steps (job uuid, state text, ended_at timestamptz, error json, child uuid)",
     "create table pg_temp.pauses (kind text, name text, until timestamptz, reason text, actor text, at timestamptz)",
     "create table pg_temp.events (kind text, actor text, details json)",
-    "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys, pg_temp.pauses, pg_temp.events to public",
+    "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys, pg_temp.pauses, pg_temp.events, pg_temp.steps to public",
     "create table trap.history (id uuid)",
     f"create function trap.tell() returns trigger language plpgsql as $$ begin {TELL}; return null; end $$",
     "create trigger tell after insert or update or delete on pg_temp.jobs execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.keys execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.history execute function trap.tell()",
+    "create trigger tell after insert or update or delete on pg_temp.steps execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.signals execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.pauses execute function trap.tell()",
     "create trigger tell after insert or update or delete on pg_temp.events execute function trap.tell()",
@@ -78,7 +82,7 @@ TRAPS = [
             ("isfinite(date) returns boolean", "true"),
             ("now() returns timestamptz", "'infinity'::timestamptz"),
             ("array_position(uuid[], uuid) returns int", "1"),
-            ("part_name(text, date) returns text", "'jobs'"),
+            ("part_name(text, date, integer) returns text", "'jobs'"),
             ("channel(text) returns text", "''"),
             ("pg_notify(text, text) returns text", "''"),
             ("notify(text, text) returns text", "''"),
@@ -98,7 +102,7 @@ TRAPS = [
 ]
 
 
-@pytest.mark.parametrize("role", ["worker", "enqueue"])
+@pytest.mark.parametrize("role", ["worker", "enqueue", "operator"])
 def test_what_a_caller_puts_before_our_names_is_never_run_as_the_owner(fresh: Estate, role: str) -> None:
     with fresh.session(role) as db, db.transaction(force_rollback=True):
         for trap in TRAPS:
@@ -106,17 +110,22 @@ def test_what_a_caller_puts_before_our_names_is_never_run_as_the_owner(fresh: Es
 
         if role == "worker":
             far = one(db, "select (pg_catalog.now() operator(pg_catalog.+) interval '400 days')::pg_catalog.date")
-            db.execute("select rowlock.make_part('history', %s)", [far])
-            db.execute("select rowlock.drop_part('history', '2020-01-01')")
+            db.execute("select rowlock.make_part('history', %s, 1)", [far])
+            db.execute("select rowlock.drop_part('history', '2020-01-01', 1)")
             db.execute("select rowlock.trip('t', '1 hour', 'so')")
+            db.execute("select rowlock.end_pauses('so')")
+            db.execute("select rowlock.clear_spare_events()")
         db.execute("select rowlock.take_back('{00000000-0000-0000-0000-000000000000}'::uuid[])")
         db.execute("select rowlock.sent_before('{00000000-0000-0000-0000-000000000000}'::uuid[])")
         for _ in range(2):
             db.execute("select rowlock.enqueue('t', key => 'trapped', taken => 'replace', priority => 1)")
-        db.execute("select rowlock.enqueue('w', version => 1, key => 'caught')")
+        caught = one(db, "select rowlock.enqueue('w', version => 1, key => 'caught')")
         for key in ("one", "one", "two"):
             db.execute("select rowlock.signal('caught', 'paid', key => %s)", [key])
         db.execute("select rowlock.send_signal(gen_random_uuid(), gen_random_uuid()::text, 'paid', '{}', null)")
+        if role == "operator":
+            ending = "select (rowlock.terminate(%s, 'ada', 'so', '1 day')).answer"
+            assert one(db, ending, caught) == "terminated"
 
         told = {who for (who,) in db.execute("select who from public.loot")}
         owner = db.execute("select current_user").fetchone()
@@ -151,9 +160,9 @@ def test_no_date_leads_to_another_table(estate: Estate, function: str, day: str)
         before = tables(db)
 
         with pytest.raises(psycopg.errors.InvalidParameterValue):
-            db.execute(f"select rowlock.{function}('history', %s)".encode(), [day])
+            db.execute(f"select rowlock.{function}('history', %s, 1)".encode(), [day])
         with pytest.raises(psycopg.errors.InvalidParameterValue):
-            db.execute(f"select rowlock.{function}('events', %s)".encode(), [day])
+            db.execute(f"select rowlock.{function}('events', %s, 7)".encode(), [day])
 
         assert tables(db) == before
 
@@ -167,7 +176,7 @@ def test_no_name_leads_to_another_table(estate: Estate, function: str, table: st
         before = tables(db)
 
         with pytest.raises(psycopg.errors.InvalidParameterValue):
-            db.execute(f"select rowlock.{function}(%s, '2020-01-01')".encode(), [table])
+            db.execute(f"select rowlock.{function}(%s, '2020-01-01', 1)".encode(), [table])
 
         assert tables(db) == before
 
@@ -177,14 +186,17 @@ def test_a_worker_drops_nothing_that_has_not_expired_and_makes_nothing_that_nobo
         before = tables(db)
 
         for text in (
-            "select rowlock.drop_part('history', current_date)",
-            "select rowlock.drop_part('history', current_date + 1)",
-            "select rowlock.drop_part('history', null)",
-            "select rowlock.drop_part(null, '2020-01-01')",
-            "select rowlock.make_part('history', null)",
-            "select rowlock.make_part('history', current_date - 2)",
-            "select rowlock.make_part('history', current_date + 1000)",
-            "select rowlock.make_part('events', '2020-01-01')",
+            "select rowlock.drop_part('history', current_date, 1)",
+            "select rowlock.drop_part('history', current_date + 1, 1)",
+            "select rowlock.drop_part('history', null, 1)",
+            "select rowlock.drop_part(null, '2020-01-01', 1)",
+            "select rowlock.make_part('history', null, 1)",
+            "select rowlock.make_part('history', current_date - 2, 1)",
+            "select rowlock.make_part('history', current_date + 1000, 1)",
+            "select rowlock.make_part('events', '2020-01-01', 7)",
+            "select rowlock.make_part('history', current_date, 2)",
+            "select rowlock.drop_part('history', '2020-01-01', 2)",
+            "select rowlock.drop_part('history', '2020-01-01', null)",
         ):
             with pytest.raises(psycopg.errors.InvalidParameterValue):
                 db.execute(text.encode())

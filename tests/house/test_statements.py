@@ -77,6 +77,7 @@ from rowlock.store import (
 )
 from rowlock.store.query import Copy, Query, numbered, statement, target
 from rowlock.store.scan import Found
+from rowlock.store.schema import Span
 from tests.house.conftest import House
 from tests.house.reading import Source, Statement, called, made_by_migrations, migrations, package, statements
 
@@ -246,10 +247,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.now: [schema.now()],
     schema.today: [schema.today()],
     schema.partitions: [schema.partitions(table) for table in schema.PARTITIONED],
-    schema.partition: [schema.partition("history", first_day=datetime.now(UTC).date() + timedelta(days=400))],
+    schema.partition: [schema.partition("history", Span(datetime.now(UTC).date() + timedelta(days=400), 1))],
     schema.drop: [
-        schema.drop("history", first_day=date(2020, 1, 1)),
-        schema.drop("events", first_day=date(2019, 12, 29)),
+        schema.drop("history", Span(date(2020, 1, 1), 1)),
+        schema.drop("events", Span(date(2019, 12, 29), 7)),
     ],
     schema.owned: [schema.owned()],
     schema.clear_spare: [schema.clear_spare()],

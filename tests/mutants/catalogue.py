@@ -1409,7 +1409,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "U1",
         "parts of events are made no further ahead than jobs are kept",
         "tests/db/test_partitions.py::test_parts_of_events_reach_a_month_and_a_week_however_short_jobs_are_kept",
-        [Change("store/schema.py", "max(longest, asked, partitioned.least)", "max(longest, asked)")],
+        [Change("store/schema.py", "return longest if self.stays is None else self.stays", "return longest")],
     ),
     Mutant(
         "U2",
@@ -1511,6 +1511,54 @@ MUTANTS: tuple[Mutant, ...] = (
                 "store/sql/job_take_up.sql",
                 "where peer.started_at >= (select me.started_at from me)",
                 "where peer.id = :worker::uuid",
+            ),
+        ],
+    ),
+    Mutant(
+        "Y4",
+        "history has a partition for each of 400 days",
+        "tests/db/test_partitions.py::test_history_is_kept_by_the_week_where_jobs_are_kept_for_more_than_60_days_and_by_the_day_again_where_not",
+        [Change("store/schema.py", "or longest > LONGEST_BY_DAY", "or longest > 10 * LONGEST_BY_DAY")],
+    ),
+    Mutant(
+        "Y5",
+        "a new week of history overlaps the days that are there",
+        "tests/db/test_partitions.py::test_history_is_kept_by_the_week_where_jobs_are_kept_for_more_than_60_days_and_by_the_day_again_where_not",
+        [
+            Change(
+                "store/schema.py",
+                "if by_week and covered.isdisjoint(_days(week, week + WEEK)):",
+                "if by_week and day not in covered:",
+            )
+        ],
+    ),
+    Mutant(
+        "Y6",
+        "sessions for which somebody has called setseed() make the same tokens",
+        "tests/store/test_claim.py::test_tokens_differ_in_sessions_of_one_seed_and_in_claims_of_one_job",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "int8send(uuid_hash_extended(job, claim))",
+                "int8send((random() * 4503599627370496)::bigint)",
+            )
+        ],
+    ),
+    Mutant(
+        "Y7",
+        "a pooler's connections are cleared of what others have prepared there",
+        "tests/faults/test_poolers.py::test_what_others_have_prepared_on_the_poolers_connections_stays_there",
+        [Change("db/handlers.py", '_LOOK = "select 1"', '_LOOK = "discard all"')],
+    ),
+    Mutant(
+        "Y8",
+        "history has no replica identity, so that nothing can be deleted from it once it is published",
+        "tests/store/test_publication.py::test_jobs_are_run_retried_and_deleted_while_all_tables_are_published",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "    primary key (id, expires_on)\n) partition by range (expires_on);\n\n-- What people look for",
+                "    unique (id, expires_on)\n) partition by range (expires_on);\n\n-- What people look for",
             ),
         ],
     ),

@@ -1,4 +1,4 @@
-"""History and events by the day: parts made ahead of need, expired ones dropped, nobody blocked for long."""
+"""History and events by the day or the week: parts made ahead of need, expired ones dropped, nobody blocked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg import errors, sql
 
 from rowlock.db.session import Session, converse, run
 from rowlock.store import schema as schema_store
-from rowlock.store.schema import LONGEST_RETENTION, PARTITIONED, Partition
+from rowlock.store.schema import LONGEST_RETENTION, PARTITIONED, Partition, Span
 
 log = logging.getLogger("rowlock.upkeep")
 
@@ -70,7 +70,8 @@ def _way_to_drop(connection: Session, schema: str) -> Callable[[Session, str, st
 
 
 def _have_dropped(connection: Session, schema: str, table: str, partition: Partition) -> None:
-    run(connection.cursor(), schema_store.drop(table, first_day=partition.start), schema)
+    span = Span(partition.start, (partition.end - partition.start).days)
+    run(connection.cursor(), schema_store.drop(table, span), schema)
 
 
 def _drop(connection: Session, schema: str, table: str, partition: Partition) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 
 from rowlock.doctor.judging import Line, by_bounds, several, why
@@ -11,7 +11,7 @@ from rowlock.model.stats import Snapshot
 from rowlock.model.words import age, count, span
 from rowlock.store.doctor import TableNow
 from rowlock.store.doctor_rounds import Facts
-from rowlock.store.schema import PARTITIONED, Partition, Partitioned
+from rowlock.store.schema import PARTITIONED, Partition
 
 _GROUP = "tables"
 # Autovacuum comes when a table has so many dead rows; at five times as many it is kept from its work or cannot keep up.
@@ -232,10 +232,8 @@ def _parts(facts: Facts) -> Finding:
     if facts.parts is None or facts.today is None or facts.longest is None:
         return line.unknown(why(facts, "partitions"))
     today = facts.today
-    kept_for = {one.table: max(facts.longest, one.least) for one in PARTITIONED}
-    ahead = {
-        one.table: _days_ahead(one, facts.parts[one.table], today, today + kept_for[one.table]) for one in PARTITIONED
-    }
+    kept_for = {one.table: one.kept(facts.longest) for one in PARTITIONED}
+    ahead = {table: _days_ahead(facts.parts[table], today, today + kept) for table, kept in kept_for.items()}
     table, days = min(ahead.items(), key=lambda pair: pair[1])
     needed = today + kept_for[table]
     kept = count(kept_for[table].days, "day")
@@ -250,13 +248,14 @@ def _parts(facts: Facts) -> Finding:
     )
 
 
-def _days_ahead(one: Partitioned, parts: Sequence[Partition], today: date, needed: date) -> int:
+def _days_ahead(parts: Iterable[Partition], today: date, needed: date) -> int:
     """How many days beyond the one that is needed have their part; below zero if one is missing before it."""
-    there = {part.start for part in parts if part.detaching is False}
-    for first_day in one.first_days(start=today, end=needed + timedelta(days=_MARGIN)):
-        if first_day not in there:
-            return (max(first_day, today) - needed).days - 1
-    return _MARGIN - 1
+    day = today
+    for part in sorted((part for part in parts if part.detaching is False), key=lambda part: part.start):
+        if part.start > day:
+            break
+        day = max(day, part.end)
+    return min((day - needed).days, _MARGIN) - 1
 
 
 def _default_parts(facts: Facts) -> Finding:

@@ -41,8 +41,8 @@ class Keep:
             _check_span(name, value)
             if value is None or value > MOST_KEPT:
                 raise InvalidOption(
-                    f"Keep({name}={value!r}): history has a partition for each day and keeps at most {MOST_KEPT.days} "
-                    "days; copy what must stay longer to a table of your own"
+                    f"Keep({name}={value!r}): history keeps at most {MOST_KEPT.days} days; "
+                    "copy what must stay longer to a table of your own"
                 )
 
     def after(self, outcome: Ended) -> timedelta:

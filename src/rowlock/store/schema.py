@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -28,6 +29,9 @@ class Migration:
         return in_schema(self.text, schema)
 
 
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
+
+
 class Partition(NamedTuple):
     """A part of history or events, holding what expires from `start` until before `end`; detached half, or wholly."""
 
@@ -35,6 +39,13 @@ class Partition(NamedTuple):
     start: date
     end: date
     detaching: bool | None
+
+
+class Span(NamedTuple):
+    """The days of a part that is to be made."""
+
+    start: date
+    days: int
 
 
 class Blocker(NamedTuple):
@@ -50,27 +61,48 @@ class Blocker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """A table that is kept by the day on which its rows expire, in parts of `step` days.
-
-    `least` is how long some of its rows are kept, whatever anybody's settings say.
-    """
+    """A table that is kept by the day on which its rows expire, in parts of a day or a week."""
 
     table: str
-    step: int
-    least: timedelta = timedelta(0)
+    stays: timedelta | None = None  # how long its rows are kept; None: as long as ended jobs are
 
-    def first_days(self, *, start: date, end: date) -> list[date]:
-        """The first day of every part between two days."""
-        first_day = date.fromordinal(start.toordinal() // self.step * self.step)
-        count = max(0, -(-(end - first_day).days // self.step))
-        return [first_day + timedelta(days=self.step * n) for n in range(count)]
+    def kept(self, longest: timedelta) -> timedelta:
+        """How long its rows are kept, where ended jobs are kept for `longest`."""
+        return longest if self.stays is None else self.stays
+
+    def lacks(self, there: Iterable[Partition], *, start: date, end: date, longest: timedelta) -> list[Span]:
+        """The parts to make, so that every day between two has one: by the week where rows are kept for long.
+
+        Parts that are there stay as they are. Where one covers some days of a week, its other days are made singly.
+        """
+        covered = {day for part in there for day in _days(part.start, part.end)}
+        by_week = self.stays is not None or longest > LONGEST_BY_DAY
+        lacking = []
+        day = start
+        while day < end:
+            week = date.fromordinal(day.toordinal() // 7 * 7)
+            if by_week and covered.isdisjoint(_days(week, week + WEEK)):
+                lacking.append(Span(week, 7))
+                day = week + WEEK
+                continue
+            if day not in covered:
+                lacking.append(Span(day, 1))
+            day += DAY
+        return lacking
+
+
+def _days(start: date, end: date) -> list[date]:
+    return [start + DAY * n for n in range((end - start).days)]
 
 
 LONGEST_RETENTION = timedelta(days=30)
+# Every statement that looks into history opens all its parts: 400 of them took 25 ms to plan, and 23 transactions
+# together all the locks that a server has by default.
+LONGEST_BY_DAY = timedelta(days=60)
 EVENTS_STAY = timedelta(days=30)  # as the default of events.expires_on says
-_MARGIN = timedelta(days=7)
+_MARGIN = WEEK
 
-PARTITIONED = (Partitioned("history", 1), Partitioned("events", 7, least=EVENTS_STAY))
+PARTITIONED = (Partitioned("history"), Partitioned("events", stays=EVENTS_STAY))
 
 
 @cache
@@ -134,8 +166,10 @@ def partitions(partitioned: Partitioned) -> Query[Partition]:
     """The partitions of a table."""
 
     def read(row: Row) -> Partition:
-        start = date.fromisoformat(row[0][-8:])
-        return Partition(row[0], start, start + timedelta(days=partitioned.step), row[1])
+        name = row[0]
+        start = date.fromisoformat(name.rpartition("_")[2].removesuffix("w"))
+        is_week = partitioned.stays is not None or name.endswith("w")
+        return Partition(name, start, start + (WEEK if is_week else DAY), row[1])
 
     return Query("partition_list", {"table": partitioned.table}, read)
 
@@ -145,14 +179,14 @@ def longest_retention() -> Query[int]:
     return Query("retention_longest", {}, first)
 
 
-def partition(table: str, *, first_day: date) -> Query[None]:
-    """Make the part of a table that begins on a day."""
-    return Query("partition_make", {"table": table, "first": str(first_day)}, first)
+def partition(table: str, span: Span) -> Query[None]:
+    """Make the part of a table for these days."""
+    return Query("partition_make", {"table": table, "first": str(span.start), "days": str(span.days)}, first)
 
 
-def drop(table: str, *, first_day: date) -> Query[None]:
-    """Drop the part of a table that begins on a day, once everything in it has expired."""
-    return Query("partition_drop", {"table": table, "first": str(first_day)}, first)
+def drop(table: str, span: Span) -> Query[None]:
+    """Drop the part of a table for these days, once everything in it has expired."""
+    return Query("partition_drop", {"table": table, "first": str(span.start), "days": str(span.days)}, first)
 
 
 def clear_spare() -> Query[int]:
@@ -180,18 +214,19 @@ def make_partitions(*, longest: timedelta = LONGEST_RETENTION) -> Conversation[N
     """Make every missing partition from today until a week past the longest retention of its table."""
     asked = timedelta(days=max((yield longest_retention()), default=0))
     today_: date = (yield today())[0]
+    longest = max(longest, asked)
     for partitioned in PARTITIONED:
-        ahead = max(longest, asked, partitioned.least) + _MARGIN
-        yield from make_parts(partitioned, start=today_, end=today_ + ahead)
+        yield from make_parts(
+            partitioned, start=today_, end=today_ + partitioned.kept(longest) + _MARGIN, longest=longest
+        )
 
 
-def make_parts(partitioned: Partitioned, *, start: date, end: date) -> Conversation[None]:
+def make_parts(partitioned: Partitioned, *, start: date, end: date, longest: timedelta) -> Conversation[None]:
     """Make the missing parts of a table between two days; the lock is taken only where there is something to make."""
-    wanted = partitioned.first_days(start=start, end=end)
-    if {part.start for part in (yield partitions(partitioned))} >= set(wanted):
+    there = yield partitions(partitioned)
+    if not partitioned.lacks(there, start=start, end=end, longest=longest):
         return
     yield partition_lock()
-    there = {part.start for part in (yield partitions(partitioned))}
-    for first_day in wanted:
-        if first_day not in there:
-            yield partition(partitioned.table, first_day=first_day)
+    there = yield partitions(partitioned)
+    for span in partitioned.lacks(there, start=start, end=end, longest=longest):
+        yield partition(partitioned.table, span)

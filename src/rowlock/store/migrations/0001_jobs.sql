@@ -132,36 +132,36 @@ create function rowlock.shown_state(state text, waits_for text, wakes_at integer
         else state
     end;
 
--- The name of a part of history or events, by its first day; refuses what is no first day of any.
+-- The name of a part of history or events, by its first day and for how many days it is: one or a week of history, which has a w
+-- in its name, or a week of events. Refuses what is no first day of any.
 -- Parts are made and dropped by functions that have their owner's rights (`security definer`), because workers need not own
 -- our tables. So nothing is taken on trust there: names are made from a date, every other name is written out, and no
 -- search_path but this one counts: by the caller's, a function of the caller's could be found and run as the owner.
-create function rowlock.part_name(partitioned text, first date) returns text
+create function rowlock.part_name(partitioned text, first date, days integer) returns text
     language plpgsql immutable strict
     set search_path = pg_catalog, pg_temp
     as $$
-    declare
-        days integer := case partitioned when 'history' then 1 when 'events' then 7 end;
     begin
         -- An infinite date has no digits, and the name without them is that of the whole table.
-        if days is null or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
+        if (partitioned, days) not in (('history', 1), ('history', 7), ('events', 7))
+            or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
             or first not between date '1970-01-01' and date '9998-12-31' then
-            raise exception 'rowlock: no part of % begins on %', partitioned, first
+            raise exception 'rowlock: no part of % for % days begins on %', partitioned, days, first
                 using errcode = 'invalid_parameter_value';
         end if;
-        return partitioned || to_char(first, '_YYYYMMDD');
+        return partitioned || to_char(first, '_YYYYMMDD') || case when partitioned = 'history' and days = 7 then 'w' else '' end;
     end
     $$;
 
 -- Make one part of a table that is kept by the day or the week: created standalone, then attached, because
 -- CREATE … PARTITION OF waits for readers and blocks settles.
-create function rowlock.make_part(partitioned text, first date) returns void
+create function rowlock.make_part(partitioned text, first date, days integer) returns void
     language plpgsql volatile security definer
     set search_path = pg_catalog, pg_temp
     as $$
     declare
-        part text := rowlock.part_name(partitioned, first);
-        after date := first + case partitioned when 'history' then 1 else 7 end;
+        part text := rowlock.part_name(partitioned, first, days);
+        after date := first + days;
         today date := (rowlock.now() at time zone 'UTC')::date;
     begin
         if part is null or after <= today or first > today + 420 then
@@ -179,14 +179,14 @@ create function rowlock.make_part(partitioned text, first date) returns void
 -- Drop one part of which everything has expired, for those who do not own our tables or have a pooler before them: owners
 -- detach it first, and block nobody (CONCURRENTLY, which no function can). This one waits for readers and makes others wait
 -- behind it, so it gives up soon; the next upkeep tries again.
-create function rowlock.drop_part(partitioned text, first date) returns void
+create function rowlock.drop_part(partitioned text, first date, days integer) returns void
     language plpgsql volatile security definer
     set search_path = pg_catalog, pg_temp
     set lock_timeout = '200ms'
     as $$
     declare
-        part text := rowlock.part_name(partitioned, first);
-        after date := first + case partitioned when 'history' then 1 else 7 end;
+        part text := rowlock.part_name(partitioned, first, days);
+        after date := first + days;
     begin
         if part is null or after > (rowlock.now() at time zone 'UTC')::date then
             raise exception 'rowlock: the part of % that begins on % has not expired', partitioned, first
@@ -207,7 +207,7 @@ create function rowlock.add_error(errors json[], failure text, attempt integer, 
         ))::json)[greatest(1, coalesce(cardinality(errors), 0) - 8):]
     end;
 
--- Ended jobs, partitioned by the day on which they expire.
+-- Ended jobs, partitioned by the day on which they expire; by the week where some are kept for more than 60 days.
 create table rowlock.history (
     id          uuid not null,
     queue       text not null,
@@ -222,7 +222,7 @@ create table rowlock.history (
     created_at  timestamptz not null,
     started_at  timestamptz,
     ended_at    timestamptz not null,
-    expires_on  date not null,                  -- the day after which nobody wants it: retention drops whole days
+    expires_on  date not null,                  -- the day after which nobody wants it: retention drops whole parts
     worker      uuid,
     args        json not null,
     result      json,
@@ -487,7 +487,7 @@ create index keys_until on rowlock.keys (until) where until is not null;
 -- An operator's settings for a queue; no row means the defaults.
 create table rowlock.queues (
     name        text primary key check (octet_length(name) between 1 and 200),
-    -- At most so long: history has a partition for each day.
+    -- At most so long: history has a partition for each week of it.
     keep_succeeded interval check (keep_succeeded between '0' and '400 days'),
     keep_failed    interval check (keep_failed between '0' and '400 days'),
     keep_cancelled interval check (keep_cancelled between '0' and '400 days')

@@ -429,7 +429,7 @@ AS $function$
     select count(*)::integer from gone
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.drop_part(partitioned text, first date)
+CREATE OR REPLACE FUNCTION rowlock.drop_part(partitioned text, first date, days integer)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -437,8 +437,8 @@ CREATE OR REPLACE FUNCTION rowlock.drop_part(partitioned text, first date)
  SET lock_timeout TO '200ms'
 AS $function$
     declare
-        part text := rowlock.part_name(partitioned, first);
-        after date := first + case partitioned when 'history' then 1 else 7 end;
+        part text := rowlock.part_name(partitioned, first, days);
+        after date := first + days;
     begin
         if part is null or after > (rowlock.now() at time zone 'UTC')::date then
             raise exception 'rowlock: the part of % that begins on % has not expired', partitioned, first
@@ -561,15 +561,15 @@ AS $function$
     ) as parts
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.make_part(partitioned text, first date)
+CREATE OR REPLACE FUNCTION rowlock.make_part(partitioned text, first date, days integer)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
     declare
-        part text := rowlock.part_name(partitioned, first);
-        after date := first + case partitioned when 'history' then 1 else 7 end;
+        part text := rowlock.part_name(partitioned, first, days);
+        after date := first + days;
         today date := (rowlock.now() at time zone 'UTC')::date;
     begin
         if part is null or after <= today or first > today + 420 then
@@ -661,22 +661,21 @@ CREATE OR REPLACE FUNCTION rowlock.now()
  STABLE PARALLEL SAFE
 RETURN statement_timestamp();
 
-CREATE OR REPLACE FUNCTION rowlock.part_name(partitioned text, first date)
+CREATE OR REPLACE FUNCTION rowlock.part_name(partitioned text, first date, days integer)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE STRICT
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-    declare
-        days integer := case partitioned when 'history' then 1 when 'events' then 7 end;
     begin
         -- An infinite date has no digits, and the name without them is that of the whole table.
-        if days is null or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
+        if (partitioned, days) not in (('history', 1), ('history', 7), ('events', 7))
+            or not isfinite(first) or (first - date '0001-01-01' + 1) % days <> 0
             or first not between date '1970-01-01' and date '9998-12-31' then
-            raise exception 'rowlock: no part of % begins on %', partitioned, first
+            raise exception 'rowlock: no part of % for % days begins on %', partitioned, days, first
                 using errcode = 'invalid_parameter_value';
         end if;
-        return partitioned || to_char(first, '_YYYYMMDD');
+        return partitioned || to_char(first, '_YYYYMMDD') || case when partitioned = 'history' and days = 7 then 'w' else '' end;
     end
     $function$;
 

@@ -1,5 +1,5 @@
 -- How these jobs ended: a row for each that is not live, without a state where history does not know it either.
--- History is looked into only for what is not live: it has a partition for each day of the longest retention.
+-- History is looked into only for what is not live: it has many parts, and each is opened.
 with over as materialized (
     select asked.id
     from unnest(:ids::uuid[]) as asked (id)

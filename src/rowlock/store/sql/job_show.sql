@@ -1,5 +1,5 @@
 -- One job as it is now: from jobs while it lives, else from history. One statement, so a settle in between is seen or not.
--- History is looked into only for what is not live: it has a partition for each day of the longest retention.
+-- History is looked into only for what is not live: it has many parts, and each is opened.
 with live as materialized (
     select
         id, task, queue, rowlock.shown_state(state, waits_for, wakes_at, run_at) as state, priority, failures, crashes,
