@@ -685,7 +685,7 @@ FORBIDDEN = {
     "delete from rowlock.schedules": ANYBODY - {"operator"},
     "delete from rowlock.firings": ANYBODY - {"worker"},
     "update rowlock.firings set job = null": ANYBODY,
-    "select rowlock.token()": ANYBODY - {"worker"},
+    "select rowlock.token(gen_random_uuid(), 1)": ANYBODY - {"worker"},
     "select rowlock.make_part('history', current_date, 1)": {"enqueue", "results", "viewer"},
     "select rowlock.drop_part('history', '2020-01-01', 1)": ANYBODY - {"worker"},
     "select rowlock.part_name('history', '2020-01-01', 1)": ANYBODY,
@@ -749,7 +749,7 @@ def test_what_was_granted_by_hand_is_taken_back_and_what_was_taken_is_given_agai
 
         assert not one(db, "select has_table_privilege('rowlock_viewer', 'rowlock.jobs', 'delete')")
         assert not one(db, "select has_column_privilege('rowlock_enqueue', 'rowlock.jobs', 'args', 'select')")
-        assert one(db, "select has_function_privilege('rowlock_worker', 'rowlock.token()', 'execute')")
+        assert one(db, "select has_function_privilege('rowlock_worker', 'rowlock.token(uuid, integer)', 'execute')")
 
 
 def test_an_owner_who_may_not_make_roles_is_told_what_to_have_said(database_url: str) -> None:

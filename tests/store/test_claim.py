@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
+from rowlock.store import workers
 from rowlock.store.jobs import PRIORITIES, Lane
 from tests.engine import Engine
 
@@ -151,3 +152,20 @@ def travel(db: Db, delta: timedelta) -> None:
             " return statement_timestamp() + {}::interval"
         ).format(psycopg.sql.Literal(str(delta.total_seconds()) + " seconds"))
     )
+
+
+def test_tokens_differ_in_sessions_of_one_seed_and_in_claims_of_one_job(url: str) -> None:
+    """A client of a transaction pooler may have set it."""
+    one, other = Engine(url), Engine(url)
+    one.enqueue(2)
+    rows = []
+
+    for engine in (one, other, one):
+        engine.connection.execute("select setseed(0.5)")
+        rows += engine.claim(1)
+        one.run(workers.hand_back(worker=one.worker))
+
+    assert rows[0].id == rows[1].id != rows[2].id
+    assert len({row.token for row in rows}) == 3
+    one.close()
+    other.close()

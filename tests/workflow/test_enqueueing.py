@@ -191,7 +191,8 @@ def test_a_workflow_is_not_replaced_by_sql_that_takes_it_for_a_task(checkout: Ch
 
     for state in ("ready", "running"):
         db.execute(
-            "update rowlock.jobs set state = %s, token = case when %s = 'running' then rowlock.token() end", [state] * 2
+            "update rowlock.jobs set state = %s, token = case when %s = 'running' then rowlock.token(id, claims) end",
+            [state] * 2,
         )
         found = one(db, "select rowlock.enqueue('shop.checkout', key => 'order:7', taken => 'replace')")
         assert found == workflow.id

@@ -1001,12 +1001,12 @@ AS $function$
     end
     $function$;
 
-CREATE OR REPLACE FUNCTION rowlock.token()
+CREATE OR REPLACE FUNCTION rowlock.token(job uuid, claim integer)
  RETURNS uuid
  LANGUAGE sql
  PARALLEL SAFE
 AS $function$
-    select encode(int8send((random() * 9007199254740992)::bigint) || int8send((random() * 9007199254740992)::bigint), 'hex')::uuid
+    select encode(int8send(uuid_hash_extended(job, claim)) || int8send((random() * 9007199254740992)::bigint), 'hex')::uuid
     $function$;
 
 CREATE OR REPLACE FUNCTION rowlock.trip(task text, duration interval, why text)

@@ -36,7 +36,7 @@ picked as materialized (
     limit :limit::integer
 )
 update rowlock.jobs
-set state = 'running', token = rowlock.token(), worker = (select id from me), claims = claims + 1, started_at = rowlock.now(),
+set state = 'running', token = rowlock.token(id, claims), worker = (select id from me), claims = claims + 1, started_at = rowlock.now(),
     begun = case
         when id in (select first.id from (select id from picked limit :free::integer) as first) then true
         when begun is not null then false

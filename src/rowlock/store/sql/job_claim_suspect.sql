@@ -20,7 +20,7 @@ picked as materialized (
     for update skip locked
 )
 update rowlock.jobs
-set state = 'running', waits_for = null, reason = null, token = rowlock.token(), worker = (select id from me),
+set state = 'running', waits_for = null, reason = null, token = rowlock.token(id, claims), worker = (select id from me),
     claims = claims + 1, started_at = rowlock.now(), begun = true, progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
