@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
 
 import psycopg
@@ -17,9 +18,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, Rowlock
+from rowlock.db.borrowed.joining import LastWords, nothing
 from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.handlers import HandlerConnections
 from rowlock.db.link import Link
-from rowlock.db.session import Server, connect
+from rowlock.db.session import AsyncConnection, Server, connect
 from tests.cli.programs import shop_in
 from tests.faults.pgbouncer import MISSING, PROGRAM, PgBouncer, pgbouncer
 from tests.faults.smoke import LEASE, SOON, Place, check_everything
@@ -344,3 +347,18 @@ def test_another_client_of_the_pool_is_not_disturbed_while_a_worker_works(pooled
                 job.result(SOON)
 
     assert all(look == expected for look in seen)
+
+
+def test_what_others_have_prepared_on_the_poolers_connections_stays_there(pooled: str) -> None:
+    """PgBouncer 1.21 has it prepared for them, and goes on to use it."""
+
+    async def story() -> object:
+        lent = HandlerConnections(pooled, "rowlock")
+        found: Any = None
+        for text in ("prepare theirs as select 7", "execute theirs"):
+            async with lent.atransaction(None, LastWords(nothing, lambda: None)) as connection:
+                found = await cast(AsyncConnection, connection).execute(text.encode())
+        await lent.close()
+        return await found.fetchone()
+
+    assert asyncio.run(story()) == (7,)

@@ -23,7 +23,7 @@ from rowlock.db import borrowed
 from rowlock.db.borrowed.joining import LastWords
 from rowlock.db.pool import taken
 from rowlock.db.resolve import resolved
-from rowlock.db.session import AsyncSession, Server, Session, server_at
+from rowlock.db.session import WHO, AsyncSession, Server, Session, is_pooled, server_at
 from rowlock.db.within import Within
 from rowlock.errors import RowlockError
 from rowlock.store.query import Conversation
@@ -42,6 +42,9 @@ _CONNECT: dict[str, Any] = {
 _LONGEST_CONNECT_TIMEOUT = 10
 # Whatever the last handler has set, listened to or left in temporary tables. It also shows whether the server is there.
 _CLEAN = "discard all"
+# Behind a pooler that server connection is everybody's, and the next transaction may be on another: there is nothing to
+# clear, and PgBouncer 1.21 would go on to use the statements that others have prepared there.
+_LOOK = "select 1"
 
 
 class HandlerConnections:
@@ -62,6 +65,7 @@ class HandlerConnections:
     ) -> None:
         self._within = within or Within(None)
         self._server = server_at(server)
+        self._pooled = self._server.pooler  # None: to be found out
         self._schema = schema
         self._deadline = deadline
         self._most = most
@@ -171,8 +175,13 @@ class HandlerConnections:
         """One that was used before, as good as new; those that broke meanwhile are thrown away."""
         while connection := taken(self._idle):
             try:
-                connection.deadline = self._deadline
-                connection.execute(_CLEAN)
+                connection.deadline, connection.row_factory = self._deadline, tuple_row
+                if self._pooled is None:
+                    self._pooled = is_pooled(self._server, connection.execute(WHO).fetchone(), connection)
+                if self._pooled:
+                    connection.execute(_LOOK)
+                else:
+                    connection.execute(_CLEAN)
             except psycopg.Error:
                 connection.close()
             else:
@@ -182,8 +191,14 @@ class HandlerConnections:
     async def _acleaned(self) -> AsyncSession | None:
         while connection := taken(self._aidle):
             try:
-                connection.deadline = self._deadline
-                await connection.execute(_CLEAN)
+                connection.deadline, connection.row_factory = self._deadline, tuple_row
+                if self._pooled is None:
+                    who = await (await connection.execute(WHO)).fetchone()
+                    self._pooled = is_pooled(self._server, who, connection)
+                if self._pooled:
+                    await connection.execute(_LOOK)
+                else:
+                    await connection.execute(_CLEAN)
             except psycopg.Error:
                 await connection.close()
             except BaseException:

@@ -83,7 +83,7 @@ _PREPARE_AT_ONCE = 0
 _SHORTEST_CONNECT_TIMEOUT = 2
 _LONGEST_CONNECT_TIMEOUT = 10
 _INSIST = 50
-_WHO: LiteralString = "select pg_catalog.pg_backend_pid()"
+WHO: LiteralString = "select pg_catalog.pg_backend_pid()"
 # A server that waits for a lock gives up by itself, a little before we would hang up on it.
 _LOCK_SHARE = 0.9
 # One that waits for our next word in a transaction for so many deadlines will not hear it: we have given up on that
@@ -222,9 +222,9 @@ def connect(server: Server | str, *, name: str, deadline: float = inf, engine: b
         raise error.with_traceback(None) from None
     connection.deadline = deadline
     try:
-        who = None if server.pooler is not None else _insist(connection, _WHO)
+        who = None if server.pooler is not None else _insist(connection, WHO)
         configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
-        if _is_pooled(server, who, connection.pgconn.backend_pid):
+        if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.prepare_threshold = None
@@ -249,9 +249,9 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf, en
         raise error.with_traceback(None) from None
     connection.deadline = deadline
     try:
-        who = None if server.pooler is not None else await _ainsist(connection, _WHO)
+        who = None if server.pooler is not None else await _ainsist(connection, WHO)
         configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
-        if _is_pooled(server, who, connection.pgconn.backend_pid):
+        if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
             connection.prepare_threshold = None
@@ -293,9 +293,9 @@ def _options(deadline: float) -> dict[str, Any]:
     return {**_CONNECT, "connect_timeout": min(seconds, _LONGEST_CONNECT_TIMEOUT)}
 
 
-def _is_pooled(server: Server, who: TupleRow | None, process: int) -> bool:
+def is_pooled(server: Server, who: TupleRow | None, connection: Connection | AsyncConnection) -> bool:
     """A pooler makes up the process that it tells us of when we connect: the backend itself knows better."""
-    return bool(server.pooler) if who is None else who[0] != process
+    return bool(server.pooler) if who is None else who[0] != connection.pgconn.backend_pid
 
 
 @cache
