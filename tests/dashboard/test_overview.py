@@ -1,4 +1,4 @@
-"""The overview: what needs a person, the moment, and what was done over a span, by queue and by task."""
+"""The overview: what needs attention, the moment, and what was done over a span, by queue and by task."""
 
 from __future__ import annotations
 
