@@ -24,6 +24,7 @@ from rowlock.model.series import Series
 from rowlock.model.stats import Count, Durations, Rates, Stats, WorkerStats
 from rowlock.store import gauges, minutes, schedules
 from rowlock.store.query import alone
+from rowlock.store.survey import LOCKED
 
 Span = Literal["1h", "6h", "24h"]
 
@@ -47,6 +48,7 @@ _WHY_PASSED: Final = {
     "replaced": "each was replaced by the next before the job before it had ended",
 }
 _HEALTH_FOR: Final = timedelta(seconds=15)
+_HEALTH_WHEN_LOCKED: Final = timedelta(seconds=2)
 
 T = TypeVar("T")
 
@@ -152,6 +154,8 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
         in_time("schedules", desk.look.schedules.alist(), unknown),
         in_time("approvals", _waiting_for_people(desk), unknown),
     )
+    if LOCKED in stats.unknown.values() and checkup["table locks"].level == "green":
+        facts, checkup = await health(desk, within=_HEALTH_WHEN_LOCKED)  # it was all well when the doctor last looked
     done, known = done or [], known or ()
     passing = await in_time("passing", _passing(desk, known), unknown)
     pauses = await in_time("pauses", desk.look.apauses(), unknown) or ()
@@ -204,10 +208,10 @@ async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
     }
 
 
-async def health(desk: Desk) -> LookedOver:
+async def health(desk: Desk, *, within: timedelta = _HEALTH_FOR) -> LookedOver:
     """What the doctor said lately: it changes slowly, and asks forty things."""
     look = partial(alook_over, desk.look.database, longest=desk.look.keep.longest)
-    return await desk.lately.seen("health", within=_HEALTH_FOR, look=look)
+    return await desk.lately.seen("health", within=within, look=look)
 
 
 async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T | None:
