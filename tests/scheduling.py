@@ -57,7 +57,7 @@ class Clock:
         )
         # Parts are made from today on, and today may be long after.
         db.execute(
-            "select rowlock.make_part('history', day::date)"
+            "select rowlock.make_part('history', day::date, 1)"
             " from generate_series(%s::date, %s::date + 9, '1 day') as day"
             " where to_regclass('rowlock.' || rowlock.part_name('history', day::date)) is null",
             [at, at],
