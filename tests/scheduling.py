@@ -59,7 +59,7 @@ class Clock:
         db.execute(
             "select rowlock.make_part('history', day::date, 1)"
             " from generate_series(%s::date, %s::date + 9, '1 day') as day"
-            " where to_regclass('rowlock.' || rowlock.part_name('history', day::date)) is null",
+            " where to_regclass('rowlock.' || rowlock.part_name('history', day::date, 1)) is null",
             [at, at],
         )
 

@@ -37,7 +37,7 @@ SHOP = fenced(
     "from rowlock import Rowlock",
     "app = Rowlock()",
     "@app.task",
-    "def greet(name: str) -> None:",
+    "async def greet(name: str) -> None:",
     '    print(f"hello {name}")',
 )
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 from rowlock import LeaseLost, Retry, Rowlock, current_job
+from tests.house.reading import PACKAGE
 from tests.waiting import until
 from tests.worker.working import Db, ended, one, work_until, working
 
@@ -48,7 +49,7 @@ def test_a_thread_that_times_out_is_told_counted_and_replaced(
     assert ended(db)[0] == ("hangs", "failed", "exhausted", 1)
     trace = one(db, "select errors[1] ->> 'traceback' from rowlock.history where task = 'hangs'")
     assert "in hangs\n    over.wait(30)\n" in trace  # where it hung
-    assert "/rowlock/" not in trace.partition("in hangs")[0]
+    assert str(PACKAGE) not in trace.partition("in hangs")[0]
     assert [cancelled for cancelled, _ in told] == [True]
     assert "took longer than its timeout" in told[0][1]
     assert "hangs" in caplog.text

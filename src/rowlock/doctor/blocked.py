@@ -14,6 +14,7 @@ from rowlock.store.doctor import LockHolder
 from rowlock.store.doctor_rounds import Facts
 from rowlock.store.survey import LOCKED
 
+_GROUP = "locks"
 CAUSES: Final = ("table locks", "duty locks")
 """The lines on what is the cause of others: they stand first."""
 
@@ -27,7 +28,7 @@ _VITAL_DUTIES = {"rescue", "schedules"}
 
 def judge_locks(facts: Facts) -> Iterator[Finding]:
     """The line on tables that are locked, if any is: whoever holds one is the cause of much else."""
-    line = Line("server", "table locks")
+    line = Line(_GROUP, "table locks")
     if facts.lock_holders is None:
         yield line.unknown(facts.unknown.get("lock holders"))
     elif not facts.lock_holders:
@@ -38,7 +39,7 @@ def judge_locks(facts: Facts) -> Iterator[Finding]:
 
 def judge_duties(facts: Facts) -> Iterator[Finding]:
     """The line on who has a duty of the fleet locked: no worker does it until that transaction ends."""
-    line = Line("workers", "duty locks")
+    line = Line(_GROUP, "duty locks")
     if facts.duty_holders is None:
         yield line.unknown(facts.unknown.get("duty holders"))
         return
