@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, isinf
 from statistics import median
 from typing import Protocol, TypeVar
 
@@ -102,8 +103,8 @@ class Case:
 
     @property
     def ratio(self) -> float:
-        """Rowlock's median over the limit's."""
-        return self.rowlock / self.limit
+        """Rowlock's median over the limit's; without end where too little was measured for the limit to be seen."""
+        return self.rowlock / self.limit if self.limit else inf
 
     @property
     def met(self) -> bool | None:
@@ -117,18 +118,23 @@ class Case:
             "case": self.case,
             "rowlock": round(self.rowlock, 4),
             "limit": round(self.limit, 4),
-            "ratio": round(self.ratio, 4),
+            "ratio": _rounded(self.ratio),
             "unit": self.unit,
             "limit_is": self.limit_is,
             "target": None if self.target is None else self.target.facts(),
             "met": self.met,
             "rounds": len(self.rowlock_rounds),
             "spread": {
-                "rowlock": round(spread(self.rowlock_rounds), 4),
-                "limit": round(spread(self.limit_rounds), 4),
+                "rowlock": _rounded(spread(self.rowlock_rounds)),
+                "limit": _rounded(spread(self.limit_rounds)),
             },
             **self.details,
         }
+
+
+def _rounded(figure: float) -> float | None:
+    """As JSON has it, which knows no infinity."""
+    return None if isinf(figure) else round(figure, 4)
 
 
 def _range(low: float | None, high: float | None, what: str = "") -> str:
@@ -141,7 +147,8 @@ def _range(low: float | None, high: float | None, what: str = "") -> str:
 
 def spread(figures: Sequence[float]) -> float:
     """From the lowest to the highest, as a share of the median: under 0.1 is a quiet machine."""
-    return (max(figures) - min(figures)) / median(figures)
+    middle = median(figures)
+    return (max(figures) - min(figures)) / middle if middle else inf
 
 
 def interleave(sides: Mapping[str, Callable[[], T]], *, rounds: int, track: Track) -> dict[str, list[T]]:

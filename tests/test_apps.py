@@ -16,6 +16,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
+from tests.depth import deep
 from tests.waiting import until
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -86,6 +87,7 @@ def confirmed(look: Db, table: str = "orders") -> bool:
     return look.execute(f"select confirmed from {table}".encode()).fetchone() == (True,)
 
 
+@deep
 def test_fastapi_places_an_order_and_answers_the_result(environment: dict[str, str], look: Db, tmp_path: Path) -> None:
     log = tmp_path / "uvicorn.log"
 
@@ -104,6 +106,7 @@ def test_fastapi_places_an_order_and_answers_the_result(environment: dict[str, s
     assert look.execute("select count(*) from rowlock.workers").fetchone() == (0,)
 
 
+@deep
 def test_a_job_that_takes_its_time_is_answered_as_it_is(environment: dict[str, str], look: Db, tmp_path: Path) -> None:
     log = tmp_path / "uvicorn.log"
 
@@ -139,12 +142,14 @@ def test_django_places_an_order_in_atomic_and_a_worker_confirms_it(
     assert said.split() == ["201"]
 
 
+@deep
 def test_django_runs_its_own_tests(environment: dict[str, str]) -> None:
     done = run("python", "manage.py", "test", folder=DJANGO, environment=environment)
 
     assert "Ran 2 tests" in done.stderr
 
 
+@deep
 def test_flask_places_an_order_in_its_session_and_a_worker_confirms_it(
     environment: dict[str, str], look: Db, tmp_path: Path
 ) -> None:

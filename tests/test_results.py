@@ -29,6 +29,7 @@ from rowlock import (
     Snooze,
     current_job,
 )
+from tests.depth import deep
 from tests.waiting import until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, work_off, working
@@ -165,6 +166,7 @@ def test_a_failed_job_raises_what_happened_on_its_worker(app: Rowlock) -> None:
     assert f"job {job.id} of sink failed (exhausted, 2 attempts spent): LookupError: no bottom" == str(error)
 
 
+@deep
 def test_a_poisonous_job_raises_that_its_workers_were_lost(url: str) -> None:
     with Rowlock(url) as app, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(app.enqueue("kill").result, timedelta(seconds=4 * LONG))

@@ -27,6 +27,7 @@ from rowlock.model.schedule import Schedule
 from rowlock.store import scheduling
 from rowlock.tasks import schedule_spec
 from rowlock.testing import travel
+from tests.depth import deep
 from tests.waiting import until
 from tests.worker.working import one, working
 
@@ -508,6 +509,7 @@ def test_code_takes_over_what_an_operator_added_under_its_name(url: str, app: Ro
         app.schedules.add("report", app.call("anything"), NIGHTLY)
 
 
+@deep
 def test_edits_and_fires_at_the_same_time_lose_nothing(url: str, app: Rowlock, db: Db) -> None:
     with deployed(url, report={"rule": timedelta(seconds=1), "overlap": "allow"}) as code, working(code):
         until(app.schedules.list, what="the schedule to be declared")

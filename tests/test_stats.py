@@ -25,6 +25,7 @@ from rowlock.store import stats as store_stats
 from rowlock.store.query import Query, statement
 from rowlock.testing import travel
 from rowlock.worker.count import Counts
+from tests.depth import deep
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until
@@ -315,6 +316,7 @@ def test_expired_partitions_that_are_still_there_are_a_lag(app: Rowlock, db: Db)
 # What it costs
 
 
+@deep
 def test_stats_cost_what_they_count_and_not_what_there_is(app: Rowlock, db: Db, url: str) -> None:
     work_until(app, lambda: True)  # which makes the partitions of history
     load(db, live=200_000, ended=300_000)

@@ -22,6 +22,7 @@ from rowlock.demo.ledger import Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
 from rowlock.demo.view import View
 from tests.cli.programs import Program, Shop, is_gone
+from tests.depth import deep
 from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
@@ -38,6 +39,7 @@ def pids(program: Program) -> list[int]:
     return [int(pid) for pid in re.findall(r"starts, pid (\d+)", program.output)]
 
 
+@deep
 def test_one_round_kills_workers_that_hold_jobs_and_loses_none(shop: Shop, tmp_path: Path) -> None:
     program = shop.start("demo", "--once", tmp_path / "demo")
 
@@ -54,6 +56,7 @@ def test_one_round_kills_workers_that_hold_jobs_and_loses_none(shop: Shop, tmp_p
     assert not (tmp_path / "demo" / "data" / "postmaster.pid").exists()
 
 
+@deep
 def test_the_demo_in_the_terminal_ends_cleanly_on_ctrl_c(shop: Shop, tmp_path: Path) -> None:
     program = shop.start("demo", "--terminal", tmp_path / "demo")
     until(lambda: len(pids(program)) == 3, what="the start of three workers")

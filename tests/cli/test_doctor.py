@@ -19,7 +19,7 @@ def test_all_green_is_said_in_one_line_each_and_ends_well(rowlock: Type, app: Ro
 
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
-    assert lines[0] == "server"
+    assert lines[0] == "locks"
     assert "  green  fsync                    on" in lines
     assert lines[-1].endswith(f": 0 red, 0 amber, {said.out.count('  green  ')} green")
     assert [line for line in lines if line != line.rstrip()] == []

@@ -9,11 +9,13 @@ from playwright.sync_api import Browser, expect
 
 from rowlock import Rowlock
 from tests.dashboard.chromium import needs_chromium, program, tab
+from tests.depth import deep
 from tests.faults.servers import Cluster
 
 pytestmark = needs_chromium
 
 
+@deep
 def test_an_open_page_says_what_is_away_and_comes_back(browser: Browser, tmp_path: Path) -> None:
     with Cluster(tmp_path / "pg") as cluster, ExitStack() as stack:
         Rowlock(cluster.url).migrate()

@@ -14,6 +14,7 @@ from rowlock.demo.page import STATEMENTS
 from rowlock.demo.picture import Picture
 from rowlock.demo.sandbox import FLOOD, Sandbox, sandbox
 from rowlock.demo.served import dashboard_of
+from tests.depth import deep
 from tests.waiting import until
 
 _LIMIT = 90.0
@@ -85,6 +86,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         assert audit.enqueued > 0
 
 
+@deep
 def test_a_crashed_worker_leaves_ghosts_that_others_rescue_and_finish(stage: Stage) -> None:
     for number in (1, 2, 3):
         stage.state(number, "working")
@@ -102,6 +104,7 @@ def test_a_crashed_worker_leaves_ghosts_that_others_rescue_and_finish(stage: Sta
     assert after.cards[1].state == "crashed"
 
 
+@deep
 def test_a_dead_worker_can_be_started_again_and_not_twice(stage: Stage) -> None:
     until(lambda: all(card.state in ("working", "crashed") for card in stage.picture.cards), limit=_LIMIT)
     if stage.picture.cards[1].state != "crashed":
@@ -114,6 +117,7 @@ def test_a_dead_worker_can_be_started_again_and_not_twice(stage: Stage) -> None:
     assert "runs already" in stage.refused("/demo/workers/2/start")
 
 
+@deep
 def test_a_worker_that_is_asked_to_stop_hands_back_and_goes(stage: Stage) -> None:
     stage.state(3, "working")
 
@@ -135,6 +139,7 @@ def test_a_flood_is_worked_off(stage: Stage) -> None:
     assert after.lost == 0
 
 
+@deep
 def test_a_held_snapshot_stops_nothing(stage: Stage) -> None:
     stage.press("/demo/hold")
     held = stage.until("the snapshot", snapshot=lambda seconds: seconds is not None)
@@ -146,6 +151,7 @@ def test_a_held_snapshot_stops_nothing(stage: Stage) -> None:
     stage.until("its end", snapshot=None)
 
 
+@deep
 def test_a_restart_of_postgres_loses_nothing(stage: Stage) -> None:
     before = stage.picture.done
 
@@ -155,6 +161,7 @@ def test_a_restart_of_postgres_loses_nothing(stage: Stage) -> None:
     assert after.lost == 0
 
 
+@deep
 def test_a_checkout_asks_and_goes_on_when_it_is_approved(stage: Stage) -> None:
     stage.press("/demo/checkout")
     asking = stage.until("the question", checkouts=lambda all_: any(one.asks for one in all_))
@@ -188,5 +195,6 @@ def test_the_page_tells_the_story_and_shows_the_statements(stage: Stage) -> None
         assert f"<code>{name}.sql</code>" in page
 
 
+@deep
 def test_there_is_no_fourth_worker(stage: Stage) -> None:
     assert "there are 1 to 3" in stage.refused("/demo/workers/4/crash")

@@ -13,6 +13,7 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor, guard, serve
+from tests.depth import deep
 from tests.waiting import until
 
 
@@ -79,6 +80,7 @@ def test_who_asks_a_letter_at_a_time_is_hung_up_on_also_the_second_time(running:
     assert "HTTP/1.1 200" not in told(connection)
 
 
+@deep
 def test_who_does_not_send_the_body_that_was_promised_is_told(running: Running) -> None:
     head = "POST /api/queues/pause HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer x\r\ncontent-length: 9\r\n\r\n{"
 

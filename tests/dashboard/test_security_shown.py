@@ -16,6 +16,7 @@ from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.visitor import ROLES, Role
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.corpus import PAYLOADS, Filled, fill
+from tests.depth import deep
 from tests.rows import Db, put
 
 LISTS = ("/", "/jobs", "/queues", "/workers", "/schedules", "/workflows", "/database", "/audit")
@@ -100,6 +101,7 @@ def test_the_corpus_is_large_and_each_of_it_would_do_harm_somewhere() -> None:
     assert all(re.search(r"[{\\%&]|\u202e|\.\.|a/b|event:|//", text) for text in harmless)
 
 
+@deep
 def test_whatever_is_stored_stays_text_on_every_page(app: Rowlock, db: Db, plain: set[tuple[str, str]]) -> None:
     whole = fill(db, "\n".join(PAYLOADS), name=PAYLOADS[0])
     singly = Filled()
@@ -119,6 +121,7 @@ def test_whatever_is_stored_stays_text_on_every_page(app: Rowlock, db: Db, plain
     assert "${7*7}#{7*7}<%= 7*7 %>" in shown
 
 
+@deep
 def test_whatever_is_asked_stays_text_on_every_page(app: Rowlock, plain: set[tuple[str, str]]) -> None:
     with browsing(visiting(app, "admin")) as browser:
         pages = [(path, browser.get(path)) for payload in PAYLOADS[::3] for path in filtered(payload)]

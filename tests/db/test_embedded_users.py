@@ -13,6 +13,7 @@ import pytest
 from rowlock.db.binaries import Binaries, find_binaries
 from rowlock.db.embedded import EmbeddedPostgres
 from tests.db.processes import HERE, StartOwner, one, postmaster_pid
+from tests.depth import deep
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
@@ -27,6 +28,7 @@ def test_as_root_it_runs_in_a_user_namespace(folder: Path) -> None:
         assert (folder / "data" / "postmaster.pid").stat().st_uid == 0
 
 
+@deep
 def test_where_namespaces_are_refused_it_runs_as_a_user_that_exists(
     public_folder: Path, public_binaries: Binaries, owner: StartOwner
 ) -> None:
@@ -97,6 +99,7 @@ def test_a_folder_that_the_other_user_cannot_reach_is_a_sentence(
     assert oct((public_folder / "closed").stat().st_mode) == "0o40700"
 
 
+@deep
 def test_a_plain_user_needs_nothing_special(public_folder: Path, public_binaries: Binaries, owner: StartOwner) -> None:
     # given
     user = pwd.getpwnam("nobody")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rowlock import Context, Rowlock
 from rowlock.testing import drain
+from tests.depth import deep
 from tests.faults.seeds import Trial
 from tests.rows import Db
 from tests.workflow.playing import AT_MOST, MOMENT, ended
@@ -100,6 +101,7 @@ def remembered(db: Db) -> list[tuple[Any, ...]]:
     return db.execute("select step::text from rowlock.steps as step order by job, key").fetchall()
 
 
+@deep
 def test_a_history_meets_other_code_and_is_blocked_or_the_same_code_and_goes_on(url: str, db: Db, trial: Trial) -> None:
     met = {"blocked": 0, "same": 0}
 

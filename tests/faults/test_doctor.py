@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from rowlock import Checkup, Rowlock
+from tests.depth import deep
 from tests.faults.estate import OWNER, Estate
 from tests.faults.servers import Cluster, Servers
 from tests.rows import put
@@ -62,6 +63,7 @@ def test_a_standby_is_found_and_so_is_a_primary_that_waits_for_one_that_is_not_t
     assert ill(waiting) == {"synchronous standbys": "red"}
 
 
+@deep
 def test_a_notify_queue_that_a_stuck_listener_blocks_is_found_and_the_session_named(servers: Servers) -> None:
     with psycopg.connect(servers.start().url) as probe:
         sized = probe.info.server_version >= 170000

@@ -6,6 +6,7 @@ from contextlib import closing
 
 from rowlock import Rowlock
 from rowlock.model.outcome import HandedBack
+from tests.depth import deep
 from tests.engine import Engine
 from tests.faults import tasks
 from tests.faults.check import assert_all_is_well, check
@@ -17,6 +18,7 @@ from tests.waiting import until
 LEASE = 3
 
 
+@deep
 def test_a_worker_of_the_old_primary_moves_over_and_leaves_its_job_to_the_one_who_claimed_it_there(
     servers: Servers, make_stage: MakeStage
 ) -> None:
@@ -77,6 +79,7 @@ def test_what_is_said_of_a_claim_of_the_old_primary_is_refused_by_the_new_one(se
         assert heir.settle(fresh) == [fresh.token]
 
 
+@deep
 def test_workers_move_over_and_what_they_hold_stays_theirs_when_the_standby_has_followed(
     servers: Servers, make_stage: MakeStage
 ) -> None:

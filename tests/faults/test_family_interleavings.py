@@ -21,6 +21,7 @@ from rowlock.model.row import Claimed, Orphan
 from rowlock.model.spec import Keep
 from rowlock.model.step import Record, Spawned
 from rowlock.store import endings, jobs, steps
+from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Parts
 from tests.faults.interleaving.families import (
@@ -36,7 +37,7 @@ from tests.faults.interleaving.families import (
     spawn,
     work,
 )
-from tests.faults.interleaving.machine import Part, Played, held, undone
+from tests.faults.interleaving.machine import MOVES, Part, Played, drawn, held, undone
 from tests.faults.interleaving.waiting import Told, answers, send
 from tests.faults.interleaving.world import World
 from tests.faults.seeds import Trial
@@ -92,6 +93,7 @@ def test_a_child_that_ends_while_its_parent_parks_wakes_it(every_order: EveryOrd
     assert any(answers(played, "a") == ["gave back"] and answers(played, "b") == ["ended"] for played in orders)
 
 
+@deep
 def test_children_that_end_at_once_wake_their_parent_once(every_order: EveryOrder, stage: Families) -> None:
     stage.children = 2
 
@@ -333,6 +335,7 @@ def test_a_cancel_of_a_workflow_that_parks_is_noticed_whoever_comes_first(every_
         assert answers(played, "a") == ["cancelled"]
 
 
+@deep
 @pytest.mark.parametrize("state", ["parked", "runs"])
 def test_a_cancel_of_a_parent_its_childs_end_and_a_worker(every_order: EveryOrder, state: str) -> None:
     def scene(world: Families) -> Parts:
@@ -435,18 +438,19 @@ LINES = st.tuples(
 )
 
 
+@deep
 def test_whatever_three_sessions_do_in_whatever_order(stage: Families, trial: Trial) -> None:
     """Scripts and schedules that nobody thought of; hypothesis shrinks what fails to its shortest form."""
-    moves = 0
+    steps = 0
     stage.children = 2
 
     @hypothesis.seed(trial.counts["seed"])
     @hypothesis.settings(
         max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(st.lists(st.lists(LINES, min_size=2, max_size=5), min_size=2, max_size=3), st.data())
-    def draw(scripts: list[list[Line]], data: st.DataObject) -> None:
-        nonlocal moves
+    @hypothesis.given(st.lists(st.lists(LINES, min_size=2, max_size=5), min_size=2, max_size=3), MOVES)
+    def draw(scripts: list[list[Line]], moves: list[int]) -> None:
+        nonlocal steps
 
         def scene(world: World) -> Parts:
             ours = families(world)
@@ -455,10 +459,10 @@ def test_whatever_three_sessions_do_in_whatever_order(stage: Families, trial: Tr
             rows = [other, *one, *two, parent]  # the last one is stale
             return {name: perform(script, rows, world.worker()) for name, script in zip("abc", scripts, strict=False)}
 
-        moves += len(stage.play(scene, lambda able: data.draw(st.sampled_from(able), label="moves")).steps)
+        steps += len(stage.play(scene, drawn(moves)).steps)
 
     draw()
-    trial.count(schedules=EXAMPLES, steps=moves)
+    trial.count(schedules=EXAMPLES, steps=steps)
 
 
 def parked(parent: Claimed) -> Part:

@@ -17,9 +17,10 @@ from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.model.outcome import Cancelled, Ended, Returned
 from rowlock.model.row import Claimed
+from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import DAY, FAILED, RETRIED, Fact, Parts
-from tests.faults.interleaving.machine import Part, Played, held, undone
+from tests.faults.interleaving.machine import MOVES, Part, Played, drawn, held, undone
 from tests.faults.interleaving.player import COMMITS, LENGTH, REPERTOIRE, Line, Player, Troupe
 from tests.faults.interleaving.world import Scene, World
 from tests.faults.seeds import Trial
@@ -81,6 +82,7 @@ def test_two_claims_never_share_a_job(every_order: EveryOrder) -> None:
     assert {happened(played)["claimed"] for played in orders} == {3}
 
 
+@deep
 def test_three_claims_never_share_a_job(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         world.enqueued(3)
@@ -341,6 +343,7 @@ def test_two_sweepers_count_one_crash(every_order: EveryOrder) -> None:
     assert outcomes(orders) == {frozenset({("rescued", 2)})}
 
 
+@deep
 def test_a_lease_is_renewed_or_its_jobs_are_rescued(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         worker = world.worker()
@@ -353,6 +356,7 @@ def test_a_lease_is_renewed_or_its_jobs_are_rescued(every_order: EveryOrder) -> 
     assert outcomes(orders) == either("renewed", "rescued")
 
 
+@deep
 def test_a_worker_that_comes_back_is_pardoned_once(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         worker, heir = world.worker(), world.worker()
@@ -454,6 +458,7 @@ def test_two_who_cancel_get_the_same_answer(every_order: EveryOrder) -> None:
         assert happened(played)["cancelled"] == 2
 
 
+@deep
 def test_operators_and_settlers_lock_in_one_order(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         rows = world.running(world.worker(), 2)
@@ -540,6 +545,7 @@ def test_a_key_whose_winner_rolls_back_goes_to_the_one_who_waited(every_order: E
     assert outcomes(orders) == either("enqueued")
 
 
+@deep
 def test_a_key_whose_winner_rolls_back_goes_to_one_of_two_who_waited(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         return {
@@ -688,6 +694,7 @@ def test_a_resend_overtakes_the_first_sending(every_order: EveryOrder) -> None:
 # Drawn
 
 
+@deep
 def test_whatever_three_sessions_do_in_whatever_order(stage: World, trial: Trial) -> None:
     """Scripts and schedules that nobody thought of; hypothesis shrinks what fails to its shortest form."""
     steps = 0
@@ -696,17 +703,15 @@ def test_whatever_three_sessions_do_in_whatever_order(stage: World, trial: Trial
     @hypothesis.settings(
         max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(
-        st.lists(st.lists(LINES, min_size=LENGTH[0], max_size=LENGTH[1]), min_size=2, max_size=3), st.data()
-    )
-    def play(scripts: list[list[Line]], data: st.DataObject) -> None:
+    @hypothesis.given(st.lists(st.lists(LINES, min_size=LENGTH[0], max_size=LENGTH[1]), min_size=2, max_size=3), MOVES)
+    def play(scripts: list[list[Line]], moves: list[int]) -> None:
         nonlocal steps
 
         def scene(world: World) -> Parts:
             troupe = Troupe(world, [job.id for job in world.enqueued()])
             return {name: Player(troupe, script).play() for name, script in zip("abc", scripts, strict=False)}
 
-        played = stage.play(scene, lambda able: data.draw(st.sampled_from(able), label="moves"))
+        played = stage.play(scene, drawn(moves))
         steps += len(played.steps)
 
     play()

@@ -13,6 +13,7 @@ import pytest
 
 from rowlock import Key
 from rowlock.model.row import NewJob
+from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import DAY, Parts
 from tests.faults.interleaving.machine import EveryOrder, Part, Played, held, undone
@@ -182,6 +183,7 @@ def test_two_who_change_a_job_lose_nothing_to_one_who_claims_it(in_every_order: 
         assert len(ran) == 1 + happened(played)["enqueued"]
 
 
+@deep
 def test_callers_who_change_many_and_those_who_end_them_never_deadlock(in_every_order: InEveryOrder) -> None:
     def scene(world: World) -> Parts:
         names = ["k1", "k2", "k3"]
@@ -200,6 +202,7 @@ def test_callers_who_change_many_and_those_who_end_them_never_deadlock(in_every_
         assert len(ran) == 3 + 2
 
 
+@deep
 def test_callers_with_many_keys_of_which_one_becomes_free_meanwhile_never_deadlock(
     in_every_order: InEveryOrder,
 ) -> None:

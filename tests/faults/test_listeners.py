@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from rowlock import Job, Rowlock
+from tests.depth import deep
 from tests.faults.crew import LIMIT
 from tests.faults.proxy import Proxy
 from tests.faults.scene import Scene
@@ -69,6 +70,7 @@ def test_connections_that_are_ended_again_and_again_do_not_add_up(scene: Scene) 
     assert len(member.incarnations) == 1
 
 
+@deep
 def test_an_outage_is_knocked_at_and_not_stormed(scene: Scene) -> None:
     member = scene.patient_worker()
 

@@ -9,6 +9,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Context, Rowlock
+from tests.depth import deep
 from tests.faults import workflows
 from tests.faults.conftest import MakeStage
 from tests.faults.stage import LIMIT, Stage
@@ -49,6 +50,7 @@ def test_a_workflow_whose_notification_is_lost_is_found_by_looking(app: Rowlock,
     assert one(db, "select state from rowlock.history") == {"signal": "succeeded", "cancel": "cancelled"}[kind]
 
 
+@deep
 def test_timers_outlive_a_leap_of_the_clock_and_the_death_of_their_worker(stage: Stage) -> None:
     # given workflows that sleep for a day, of which some are cancelled meanwhile
     [victim] = stage.crew.start()
@@ -106,6 +108,7 @@ def test_two_thousand_children_in_two_workers_wake_their_parent_when_all_have_en
     assert {line["value"] for line in stage.oracle.read("knows")} == {CHILDREN}
 
 
+@deep
 def test_a_child_that_is_poison_is_told_to_its_parent(stage: Stage) -> None:
     # given a workflow with a child that kills whoever runs it
     stage.crew.start()

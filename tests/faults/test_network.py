@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rowlock import Rowlock
+from tests.depth import deep
 from tests.faults.crew import LIMIT
 from tests.faults.proxy import Cut, Hole, Proxy, Refuse
 from tests.faults.scene import Scene
@@ -54,6 +55,7 @@ def test_a_worker_cut_off_from_the_others_stops_before_they_run_its_jobs(scene: 
     assert scene.began(job).pid == lone.pid
 
 
+@deep
 def test_a_settle_that_arrives_when_the_job_is_somebody_elses_changes_nothing(scene: Scene) -> None:
     lone = scene.worker()
     held = scene.proxy.on("job_settle", Hole(everywhere=True))
@@ -84,6 +86,7 @@ def test_a_look_whose_connection_breaks_is_not_taken_for_a_slow_one(scene: Scene
     assert "too slow" not in member.said
 
 
+@deep
 @pytest.mark.parametrize(("statement", "everywhere"), [("job_settle", False), ("worker_renew", True)])
 def test_a_hole_that_heals_within_the_lease_costs_nothing(scene: Scene, statement: str, *, everywhere: bool) -> None:
     member = scene.patient_worker()
@@ -116,6 +119,7 @@ def _backends_are_frozen(scene: Scene) -> AbstractContextManager[None]:
 HalfOpen = Callable[[Scene], AbstractContextManager[None]]
 
 
+@deep
 @pytest.mark.parametrize("half_open", [_server_is_gone, _backends_are_frozen])
 def test_half_open_connections_are_given_up_and_opened_anew(scene: Scene, half_open: HalfOpen) -> None:
     member = scene.patient_worker()
@@ -135,6 +139,7 @@ def test_half_open_connections_are_given_up_and_opened_anew(scene: Scene, half_o
 # Resets and lost replies
 
 
+@deep
 @pytest.mark.parametrize(
     ("statement", "after"),
     [("job_claim", True), ("job_settle", False), ("job_settle", True), ("job_return", True), ("worker_renew", True)],
@@ -174,6 +179,7 @@ def test_an_enqueue_whose_connection_breaks_is_made_once(
     assert {row[0] for row in scene.db.execute("select id from rowlock.jobs").fetchall()} == {job.id for job in made}
 
 
+@deep
 def test_callers_who_enqueue_into_a_black_hole_are_told_and_may_send_again(scene: Scene) -> None:
     with Rowlock(scene.proxy.url, deadline=timedelta(seconds=1)) as app:
         task = app.task(name="nothing")(_nothing)
@@ -191,6 +197,7 @@ def test_callers_who_enqueue_into_a_black_hole_are_told_and_may_send_again(scene
     assert scene.count("key = 'once'") == 1
 
 
+@deep
 def test_async_callers_who_enqueue_into_a_black_hole_are_told(scene: Scene) -> None:
     async def enqueue() -> list[object]:
         async with Rowlock(scene.proxy.url, deadline=timedelta(seconds=1)) as app:
@@ -214,6 +221,7 @@ async def _nothing() -> None:
 # Latency, and addresses that lead nowhere
 
 
+@deep
 def test_latency_costs_time_and_no_lease(scene: Scene) -> None:
     scene.proxy.latency = 0.2
     member = scene.worker(lease=12, renew=1, deadline=2.5)

@@ -24,6 +24,7 @@ from rowlock.db.handlers import HandlerConnections
 from rowlock.db.link import Link
 from rowlock.db.session import AsyncConnection, Server, connect
 from tests.cli.programs import shop_in
+from tests.depth import deep
 from tests.faults.pgbouncer import MISSING, PROGRAM, PgBouncer, pgbouncer
 from tests.faults.smoke import LEASE, SOON, Place, check_everything
 from tests.waiting import auntil, until
@@ -104,6 +105,7 @@ def check_nothing_is_left(pooled: str, db: Db, lent: set[int]) -> None:
     assert one(db, held, sorted(lent)) == 0
 
 
+@deep
 def test_a_database_is_migrated_through_a_pooler_by_many_at_once(bouncer: PgBouncer, database_url: str) -> None:
     async def migrate() -> list[list[str]]:
         apps = [Rowlock(bouncer.url(database_url)) for _ in range(4)]
@@ -126,6 +128,7 @@ def test_two_workers_share_the_jobs_and_the_few_connections(pooled: str, db: Db)
         assert one(db, "select count(*) from rowlock.history where state = 'succeeded' and claims = 1") == 200
 
 
+@deep
 def test_a_worker_of_the_command_line_works_behind_a_pooler(pooled: str, db: Db, tmp_path: Path) -> None:
     with shop_in(tmp_path) as shop, Rowlock(pooled) as app:
         environment = {"ROWLOCK_URL": pooled, "ROWLOCK_APP": "shop"}
@@ -146,6 +149,7 @@ def test_a_worker_of_the_command_line_works_behind_a_pooler(pooled: str, db: Db,
         assert json.loads(stats.output)["queues"]["default"]["runnable"]["value"] == 1
 
 
+@deep
 def test_the_bench_command_measures_behind_a_pooler(bouncer: PgBouncer, database_url: str, tmp_path: Path) -> None:
     with shop_in(tmp_path) as shop:
         program = shop.run("bench", "--jobs", "100", "--json", env={"ROWLOCK_URL": bouncer.url(database_url)})
@@ -169,6 +173,7 @@ def test_no_pooler_is_found_where_there_is_none(url: str, said: bool | None, exp
         assert session.pooled is expected
 
 
+@deep
 def test_a_pooler_that_keeps_a_session_for_each_client_can_be_used_as_none(
     server: EmbeddedPostgres, url: str, db: Db
 ) -> None:
@@ -279,6 +284,7 @@ def test_a_listen_url_that_is_of_no_use_costs_only_the_notifications(
 # Trouble
 
 
+@deep
 def test_a_worker_outlives_the_pooler(pooled: str, db: Db, bouncer: PgBouncer) -> None:
     with Rowlock(pooled) as app:
         place = Place(app, db)
@@ -303,6 +309,7 @@ def test_a_pooler_that_lets_go_of_its_servers_is_not_noticed(pooled: str, db: Db
                 assert job.result(SOON) == 2 * n
 
 
+@deep
 def test_jobs_wait_while_the_pool_is_exhausted(server: EmbeddedPostgres, url: str, db: Db) -> None:
     with pgbouncer(server, default_pool_size="1", query_wait_timeout="1") as bouncer:
         pooled = bouncer.url(url)
@@ -320,6 +327,7 @@ def test_jobs_wait_while_the_pool_is_exhausted(server: EmbeddedPostgres, url: st
                 assert (before, app.get(waiting.id).result(SOON)) == (2, 6)
 
 
+@deep
 def test_the_jobs_of_a_worker_that_is_killed_run_elsewhere_when_its_lease_has_run_out(pooled: str, db: Db) -> None:
     with Rowlock(pooled) as app:
         place = Place(app, db)

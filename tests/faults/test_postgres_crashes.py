@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from rowlock import Call
+from tests.depth import deep
 from tests.faults import tasks
 from tests.faults.conftest import MakeStage
 from tests.faults.servers import Cluster, Servers, complaints
@@ -28,6 +29,7 @@ OUTAGE = 8.0
 SHORT_LEASE = 1.5
 
 
+@deep
 def test_nothing_is_lost_while_the_server_crashes(servers: Servers, make_stage: MakeStage) -> None:
     # given workers, and somebody who enqueues
     server = servers.start()
@@ -59,6 +61,7 @@ def test_nothing_is_lost_while_the_server_crashes(servers: Servers, make_stage: 
     assert complaints(server.log) == []
 
 
+@deep
 def test_an_outage_that_is_longer_than_a_lease_costs_no_crash(servers: Servers, make_stage: MakeStage) -> None:
     # given two workers, each with a job in hand
     server = servers.start()

@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.worker.schedule import Boot, Firer
+from tests.depth import deep
 from tests.faults import ticking
 from tests.faults.conftest import MakeCrew
 from tests.faults.crew import LIMIT, Crew, Member
@@ -156,6 +157,7 @@ def terminate_one(db: Db) -> int:
 # Workers that live, and die
 
 
+@deep
 def test_slots_are_fired_once_while_workers_are_killed_and_frozen(
     url: str, db: Db, make_crew: MakeCrew, oracle: Oracle, trial: Trial
 ) -> None:
@@ -215,6 +217,7 @@ STARTING = Point("schedule_declare", "rowlock renew")
 OPTIONS = {"app": "tests.faults.ticking", "lease": 3, "renew": 0.4, "deadline": 0.6, "grace": 0.2, "slots": 4}
 
 
+@deep
 @pytest.mark.parametrize(
     "mode",
     [mode for mode in MODES if mode.name in {"killed before", "killed after", "reply lost", "black hole"}],

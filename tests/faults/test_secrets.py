@@ -23,6 +23,7 @@ from rowlock.store import jobs
 from rowlock.store.jobs import Lane
 from rowlock.store.query import Query
 from tests.cli.programs import Shop, shop_in
+from tests.depth import deep
 from tests.faults.estate import OWNER, STRANGER, Estate
 from tests.waiting import until
 from tests.worker.working import one, working
@@ -142,6 +143,7 @@ def test_it_is_in_no_record_of_an_argument_that_does_not_fit(
     assert canary not in one(db, "select reason from rowlock.jobs")
 
 
+@deep
 def test_it_is_in_nothing_that_processes_show_of_themselves(shop: Shop, url: str, db: Db, canary: str) -> None:
     shop.write("vault.py", VAULT)
     password = {"ROWLOCK_URL": url.replace("@", f":{canary}@", 1)}

@@ -21,9 +21,10 @@ from rowlock.model.outcome import Parked, Succeeded
 from rowlock.model.row import NewJob
 from rowlock.store import verbs
 from rowlock.store.scan import Found
+from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Parts
-from tests.faults.interleaving.machine import Part, Played, held, undone
+from tests.faults.interleaving.machine import MOVES, Part, Played, drawn, held, undone
 from tests.faults.interleaving.waiting import Attempt, Told, Waiting, answers, play, send, settle, work
 from tests.faults.interleaving.world import World
 from tests.faults.seeds import Trial
@@ -148,6 +149,7 @@ def test_of_two_signals_with_one_key_one_is_a_duplicate_and_wakes_nobody(every_o
     assert {tuple(answers(played, "drain")) for played in orders} == {("took", "ended")}
 
 
+@deep
 def test_a_duplicate_that_comes_while_the_first_is_taken_is_still_one(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         job = world.parked()
@@ -175,6 +177,7 @@ def test_a_resend_that_overtakes_the_first_sending_is_the_same_signal(every_orde
     assert seen(every_order(scene), "a", "b") == {("sent", "sent")}
 
 
+@deep
 def test_two_waits_take_two_signals_in_the_order_in_which_these_came(every_order: EveryOrder, stage: Waiting) -> None:
     stage.waits = 2
 
@@ -259,6 +262,7 @@ def saved() -> Part:
     return []
 
 
+@deep
 def test_a_signal_and_an_operator_who_puts_the_workflow_back(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         job, attempt = world.begun(key="checkout:1")
@@ -298,6 +302,7 @@ def test_of_two_who_start_a_workflow_by_one_key_both_get_the_same(every_order: E
         assert one.job == other.job
 
 
+@deep
 def test_who_starts_a_workflow_again_while_it_ends_gets_the_one_that_was(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         _, attempt = world.begun(key="k")
@@ -313,6 +318,7 @@ def start(key: str) -> Part:
     return acts.enqueue([NewJob(new_id(), "default", "w", "{}", 0, 1, key=key, version=1)])
 
 
+@deep
 def test_an_attempt_that_has_lost_its_job_takes_no_signal(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         job, stale = world.begun()
@@ -382,6 +388,7 @@ LINES = st.tuples(
 )
 
 
+@deep
 def test_whatever_three_sessions_do_in_whatever_order(stage: Waiting, trial: Trial) -> None:
     """Scripts and schedules that nobody thought of; hypothesis shrinks what fails to its shortest form."""
     steps = 0
@@ -391,8 +398,8 @@ def test_whatever_three_sessions_do_in_whatever_order(stage: Waiting, trial: Tri
     @hypothesis.settings(
         max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
-    @hypothesis.given(st.lists(st.lists(LINES, min_size=2, max_size=5), min_size=2, max_size=3), st.data())
-    def draw(scripts: list[list[Line]], data: st.DataObject) -> None:
+    @hypothesis.given(st.lists(st.lists(LINES, min_size=2, max_size=5), min_size=2, max_size=3), MOVES)
+    def draw(scripts: list[list[Line]], moves: list[int]) -> None:
         nonlocal steps
 
         def scene(world: World) -> Parts:
@@ -403,7 +410,7 @@ def test_whatever_three_sessions_do_in_whatever_order(stage: Waiting, trial: Tri
                 name: perform(script, targets, world.worker()) for name, script in zip("abc", scripts, strict=False)
             }
 
-        played = stage.play(scene, lambda able: data.draw(st.sampled_from(able), label="moves"))
+        played = stage.play(scene, drawn(moves))
         steps += len(played.steps)
 
     draw()

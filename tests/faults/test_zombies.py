@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from rowlock import Call
+from tests.depth import deep
 from tests.faults import tasks
 from tests.faults.conftest import MakeStage
 from tests.faults.crew import Member
@@ -22,6 +23,7 @@ ZOMBIES = 32
 WORKERS, FROZEN_AT_ONCE = 6, 4
 
 
+@deep
 def test_the_writes_of_zombies_are_refused_around_the_edge_of_the_lease(url: str, make_stage: MakeStage) -> None:
     # given a stream of jobs that last a while, and workers
     stage = make_stage(url, lease=LEASE, slots=6)
@@ -67,6 +69,7 @@ class Freezer:
         return [member for member in self.stage.crew if member.is_frozen]
 
 
+@deep
 def test_a_zombie_is_told_that_its_jobs_are_others_and_they_get_their_crash_back(
     url: str, make_stage: MakeStage
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_worker_that_is_started_in_the_place_of_a_dead_one_is_not_taken_for_it
         assert stage.all_is_well(db).counts["rescues"] == 1
 
 
+@deep
 @pytest.mark.parametrize("fate", ["frozen", "killed"])
 def test_jobs_of_a_worker_whose_row_was_deleted_are_rescued(fate: str, url: str, make_stage: MakeStage) -> None:
     # given a worker with a job in hand, frozen or killed

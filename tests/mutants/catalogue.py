@@ -200,6 +200,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an open page looks healthy while the database is away",
         "tests/dashboard/test_browser_outage.py::test_an_open_page_says_what_is_away_and_comes_back",
         [Change("dashboard/static/live.js", "  banner.hidden = false;\n", "")],
+        deep="only a browser shows it, and a stream is given up after seconds",
     ),
     Mutant(
         "M2",
@@ -286,6 +287,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 'Chore("renewing", timing.lease, self._renew, ',
             ),
         ],
+        deep="a handler has to block its loop for three leases of seconds",
     ),
     Mutant(
         "M10",
@@ -583,6 +585,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change("store/sql/worker_renew.sql", "set lease = rowlock.now() + lasts", "set lease = lease"),
         ],
+        deep="threads have to spin for three leases of seconds",
     ),
     Mutant(
         "M42",
@@ -1695,6 +1698,37 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/worker_held.sql", "started_at >= (select moment from since)", "started_at is not null")],
     ),
     Mutant(
+        "suspect-by-chance",
+        "a worker that has set suspects aside itself looks for them ten seconds later",
+        "tests/worker/test_suspects.py::test_suspects_that_come_back_as_ready_are_set_aside_at_once",
+        [Change("worker/held.py", "            self.suspect_set_aside()\n", "            pass\n")],
+    ),
+    Mutant(
+        "scale-held-plan",
+        "a plan that was made for an empty table walks over all jobs to see what a worker holds",
+        "tests/store/test_plans.py::test_no_statement_reads_all_jobs_whatever_was_known_when_it_was_planned",
+        [
+            Change(
+                "store/sql/worker_held.sql",
+                "    select id, token from seen union select id, token from claimed\n",
+                "    select id, token from seen union select id, token from rowlock.jobs\n"
+                "    where state = 'running' and worker = :worker::uuid and started_at >= (select moment from since)\n",
+            )
+        ],
+    ),
+    Mutant(
+        "scale-endings-plan",
+        "a plan that was made for an empty table reads all jobs to see how one has ended",
+        "tests/store/test_plans.py::test_no_statement_reads_all_jobs_whatever_was_known_when_it_was_planned",
+        [
+            Change(
+                "store/sql/job_endings.sql",
+                "(select true from rowlock.jobs as job where job.id = asked.id limit 1) is null",
+                "not exists (select from rowlock.jobs as job where job.id = asked.id)",
+            )
+        ],
+    ),
+    Mutant(
         "scale-hand-back-walk",
         "under a held snapshot a worker that reconnects walks over all that it ever claimed",
         "tests/store/test_plans.py::test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_all_that_it_ever_claimed",
@@ -1753,5 +1787,6 @@ MUTANTS: tuple[Mutant, ...] = (
                 "desk.look.schedules.alist()",
             )
         ],
+        deep="each look at what is locked is given up after two seconds",
     ),
 )

@@ -17,12 +17,14 @@ import pytest
 from psycopg import sql
 from psycopg.rows import TupleRow
 
+from rowlock.db.session import Session, connect
 from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed
 from rowlock.store import expiry, jobs, queues, workers
 from rowlock.store.jobs import PRIORITIES, Lane
-from rowlock.store.query import Query, statement
+from rowlock.store.query import Query, numbered, statement
 from tests.engine import Engine
+from tests.house.reading import Statement, statements
 from tests.rows import travel
 
 Db = psycopg.Connection[TupleRow]
@@ -73,8 +75,7 @@ class Plan:
         return [
             f"{node['Node Type']} on {node.get('Relation Name')}"
             for node in self.nodes
-            if node.get("Relation Name") == "jobs"
-            and (node["Node Type"] == "Seq Scan" or (node["Node Type"] == "Index Scan" and "Index Cond" not in node))
+            if node.get("Relation Name") == "jobs" and reads_all(node)
         ]
 
 
@@ -92,6 +93,48 @@ def engine(url: str, db: Db) -> Iterator[Engine]:
     engine = Engine(url)
     yield engine
     engine.close()
+
+
+# Statements that may read a whole index of jobs → why.
+WALKS = {
+    "job_live": "it is for tests that ask what there is",
+    "job_orphans": "it looks for jobs whose worker is on no book: once a minute, one worker for all",
+    "job_outline": "a list of the latest, which ends at its limit",
+    "lane_count": "it hops from queue to queue, and this is its first hop",
+    "lane_list": "it hops from queue to queue, and this is its first hop",
+    "parked_count": "it hops from queue to queue, and this is its first hop",
+    "running_count": "only running jobs are in that index",
+    "suspect_wait": "only suspects are in that index",
+    "waiting_count": "it hops from kind to kind, and this is its first hop",
+}
+
+
+@pytest.mark.parametrize("upkeep", ["vacuum", "vacuum analyze"])
+def test_no_statement_reads_all_jobs_whatever_was_known_when_it_was_planned(url: str, db: Db, upkeep: str) -> None:
+    """A join to jobs, or an order that another index has, makes a plan for an empty table that reads all of it."""
+    for table in ("jobs", "workers"):
+        db.execute(f"{upkeep} rowlock.{table}")
+
+    with connect(url, name="rowlock test", engine=True) as session:
+        walks = {one.name for one in statements() if walks_jobs(session, one)}
+
+    assert walks == WALKS.keys()
+
+
+def walks_jobs(session: Session, one: Statement) -> bool:
+    """Whether the plan of a statement reads jobs, or an index of it, from one end to the other."""
+    text, names = numbered(one.name, "rowlock")
+    if not re.match(r"\s*(with|select|insert|update|delete)\b", one.bare):
+        return False
+    types, nothing = (f"({', '.join([word] * len(names))})" if names else "" for word in ("text", "null"))
+    session.execute(f"prepare p_{one.name} {types} as {text}".encode())
+    [(root,)] = session.execute(f"explain (format json) execute p_{one.name}{nothing}".encode()).fetchall()
+    nodes = _walk(json.loads(root)[0]["Plan"])
+    return any(node.get("Relation Name") == "jobs" and reads_all(node) for node in nodes)
+
+
+def reads_all(node: dict[str, Any]) -> bool:
+    return node["Node Type"] in {"Seq Scan", "Index Scan", "Index Only Scan"} and "Index Cond" not in node
 
 
 def flood(db: Db) -> None:

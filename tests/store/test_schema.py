@@ -19,6 +19,7 @@ from rowlock.db.migrate import check_schema, script
 from rowlock.db.session import aconnect, connect
 from rowlock.errors import InvalidOption
 from rowlock.store.schema import migrations, newest
+from tests.depth import deep
 from tests.store import snapshot
 from tests.waiting import auntil
 
@@ -67,6 +68,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url: str) -> None
         assert tables.fetchall() == [("history",)]
 
 
+@deep
 def test_ten_processes_that_migrate_at_once_leave_one_schema(database_url: str) -> None:
     program = (
         "import sys; from rowlock import Rowlock; print(flush=True); input(); print(Rowlock(sys.argv[1]).migrate())"

@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowlock.db.embedded import EmbeddedPostgres
+from tests.depth import deep
 from tests.worker.working import one
 
 SHOP = """
@@ -60,6 +61,7 @@ class Project:
         return sorted({line for file in self.folder.glob("said-*") for line in file.read_text().splitlines()})
 
 
+@deep
 def test_every_process_has_a_server_and_every_test_a_database_of_its_own(tmp_path: Path) -> None:
     project = Project(
         tmp_path,
@@ -108,6 +110,7 @@ def test_an_order(order, rowlock_app, rowlock_url, rowlock_server):
     assert [folder for folder in folders if folder.exists()] == []
 
 
+@deep
 def test_another_server_can_be_used_and_is_left_as_it_was(tmp_path: Path, server: EmbeddedPostgres) -> None:
     project = Project(
         tmp_path,

@@ -70,18 +70,20 @@ def test_a_hint_that_something_lies_below_is_followed_at_once() -> None:
 
 def test_looks_that_stay_dear_become_rare_until_they_are_cheap_again() -> None:
     floors = Floors()
-    floors.looked_below(100.0, took=0.2)
+    floors.looked_below(100.0, took=0.02)
     once = floors.are_dear
 
-    floors.looked_below(200.0, took=0.2)
+    floors.looked_below(200.0, took=0.02)
     twice, pause = floors.are_dear, floors.until_look_below(200.0, idle=True)
     floors.look_below_soon()
     asked = floors.until_look_below(200.0, idle=True)
+    floors.looked_for_all(0.01)  # by the thread that renews
+    others = floors.until_look_below(200.0, idle=True)
     floors.looked_below(300.0, took=0.001)
 
     assert (once, twice, floors.are_dear) == (False, True, False)
-    assert pause == pytest.approx(200.0)
-    assert asked == pytest.approx(4.0)
+    assert pause == pytest.approx(400.0)
+    assert [asked, others] == pytest.approx([0.4, 0.2])
 
 
 def test_what_others_say_lowers_a_floor_for_one_look_and_raises_none() -> None:

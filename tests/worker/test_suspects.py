@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from rowlock import Rowlock
+from rowlock.worker import claim
 from tests.waiting import until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until, working
@@ -49,12 +52,15 @@ def work_off_suspects(app: Rowlock, db: Db) -> None:
     work_until(app, lambda: one(db, "select count(*) = 0 from rowlock.jobs"), slots=2)
 
 
-def test_suspects_that_come_back_as_ready_are_set_aside_at_once(app: Rowlock, db: Db) -> None:
+def test_suspects_that_come_back_as_ready_are_set_aside_at_once(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As retried ones do, and those whose worker was stopped."""
 
     @app.task(name="suspect")
     async def suspect() -> None: ...
 
+    monkeypatch.setattr(claim, "_SUSPECT_EVERY", 3_600.0)  # it knows of them without a look
     app.enqueue_many(suspect.bind() for _ in range(10))
     db.execute("update rowlock.jobs set crashes = 2")
     work_off_suspects(app, db)

@@ -18,6 +18,7 @@ import pytest
 from rowlock import JobFailed, LeaseLost, Retry, Rowlock, RowlockError, Task, current_job
 from rowlock.testing import adrain, drain
 from tests.db.wire import Wire
+from tests.depth import deep
 from tests.waiting import until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until
@@ -351,6 +352,7 @@ def test_an_unknown_commit_takes_effect_once_whatever_became_of_it(
 # Killed
 
 
+@deep
 def test_killed_workers_leave_every_effect_exactly_once(app: Rowlock, db: Db, url: str) -> None:
     db.execute("create table effects (number integer)")  # without a key: what happens twice is seen twice
     tasks = ["write once", "write once in a thread"]

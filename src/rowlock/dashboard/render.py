@@ -44,6 +44,7 @@ def templates(*packages: str) -> Environment:
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in ("rowlock.dashboard", *packages)]),
         autoescape=True,
+        auto_reload=False,  # half of an edit, or of an upgrade, is no page
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -39,8 +39,7 @@ _WITHIN = timedelta(seconds=10)
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
-# An enqueue finds the last 400 parkings. A worker whose own is so many behind parks anew; one that is parked and never
-# idle does so after so many seconds without counting.
+# An enqueue finds the last 400 parkings: who is so many behind parks anew, or, never idle, after so many seconds.
 _PARKED_BEHIND = 200
 _PARKED_FOR = 10.0
 # No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
@@ -110,6 +109,7 @@ class Claimer:
         self._claimed_at = self._next_take_up = self._next_suspect = self._learn_anew_at = 0.0
         self._next_word = 0.0  # when to say again that claims fail
         runner.held.suspect_ended = self._suspect_ended
+        runner.held.suspect_set_aside = lambda: self.notified("suspect")
         self._next_learning = 0.0 if queues.is_all else inf
         link.on_reconnect(self._reconnected)
 

@@ -13,6 +13,7 @@ class Held:
 
     def __init__(self) -> None:
         self.suspect_ended: Callable[[], object] = _nothing
+        self.suspect_set_aside: Callable[[], object] = _nothing
         self._rows: dict[str, Claimed] = {}
         self._suspect: str | None = None  # its token
 
@@ -40,6 +41,8 @@ class Held:
         if row.token == self._suspect:
             self._suspect = None
             self.suspect_ended()
+        elif row.crashes >= SUSPECT_FROM:
+            self.suspect_set_aside()
 
     def tokens(self) -> list[str]:
         """The tokens of all."""

@@ -21,7 +21,7 @@ _BUSY_PAUSE = (20.0, 10.0)
 # Six idle workers with a look a second took two thirds of a core after a million jobs under a held snapshot. From here
 # on one worker looks for the fleet and tells the others where a job waits; their own looks become rare.
 _DEAR = 0.004
-_DEAR_PAUSE = (1000.0, 900.0)
+_DEAR_PAUSE = (20_000.0, 900.0)
 _ASKED_PAUSE = (20.0, 10.0)
 # One slow look may be the machine's fault, but not if it took so many seconds.
 _DEAR_LOOKS = 2
@@ -121,6 +121,10 @@ class Floors:
             self._is_asked = True
         else:
             self._look_took = 0.0
+
+    def looked_for_all(self, took: float) -> None:
+        """The thread that renews has looked from the bottom for the fleet: the latest word on what that takes."""
+        self._look_took = took
 
     @property
     def are_dear(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -95,7 +96,7 @@ def hastening(lease: Lease, ours: Queues) -> Chore:
 # One worker looks from the bottom for all; this many times what a look took lie between two.
 _BELOW = "below"
 _BELOW_EVERY = timedelta(seconds=1.5)
-_BELOW_FACTOR = 25
+_BELOW_FACTOR = 400
 
 
 def look_below(connection: Steady, *, floors: Floors) -> timedelta:
@@ -104,7 +105,9 @@ def look_below(connection: Steady, *, floors: Floors) -> timedelta:
         return _BELOW_EVERY
     pause = max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took))
     if connection.has_turn(_BELOW, every=pause * _LATELY):
+        started = time.monotonic()
         connection.run(queues.tell())
+        floors.looked_for_all(time.monotonic() - started)
     return pause
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import psycopg
+from hypothesis import strategies as st
 from psycopg.rows import TupleRow
 
 from rowlock.db.session import Connection, connect, run
@@ -214,6 +216,17 @@ class EveryOrder:
         name = next((name for name in able if not here.after[name].whole), able[0])
         self._path.append(here.after[name])
         return name
+
+
+# Who moves next, drawn before anybody moves: PostgreSQL may wake waiting sessions in another order than last time, and
+# what is drawn must not depend on how many are able to move. Six, so that of two as of three each has the same chance.
+MOVES = st.lists(st.integers(0, 5), min_size=60, max_size=60)
+
+
+def drawn(moves: Sequence[int]) -> Choose:
+    """Chooses as was drawn; from the beginning again, should the schedule be longer."""
+    numbers = cycle(moves)
+    return lambda able: able[next(numbers) % len(able)]
 
 
 BEGIN: Query[None] = Query("transaction_begin", {}, lambda _row: None)

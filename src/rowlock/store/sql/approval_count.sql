@@ -5,7 +5,7 @@ with waits as materialized (
 select
     job.task, count(*)::integer as jobs, (array_agg(job.id order by job.id))[1]::text as first,
     (select count(*) from waits) >= :most::integer as more
-from rowlock.jobs as job
-where job.id in (select waits.job from waits)
+from (select distinct waits.job as id from waits) as waiting
+cross join lateral (select one.id, one.task from rowlock.jobs as one where one.id = waiting.id limit 1) as job
 group by job.task
 order by jobs desc, job.task;

@@ -11,12 +11,15 @@ with since as materialized (
 sent as materialized (
     select :ids::uuid[] as ids, :tokens::uuid[] as tokens
 ),
-held as materialized (
-    select id, token from sent cross join unnest(sent.ids, sent.tokens) as attempt (id, token)
-    union
+claimed as materialized (
     select id, token
     from rowlock.jobs
     where state = 'running' and worker = :worker::uuid and started_at >= (select moment from since)
+),
+held as materialized (
+    select id, token from sent cross join unnest(sent.ids, sent.tokens) as attempt (id, token)
+    union
+    select id, token from claimed
     order by id
 ),
 mine as materialized (

@@ -10,7 +10,7 @@ logged as (
         'signalled', sent.job, :actor,
         json_strip_nulls(json_build_object('task', job.task, 'queue', job.queue, 'why', :why, 'signal', :name, 'key', :key))
     from sent
-    join rowlock.jobs as job on job.id = sent.job
+    cross join lateral (select one.task, one.queue from rowlock.jobs as one where one.id = sent.job limit 1) as job
     where sent.answer = 'sent'
 )
 select answer, job, state from sent;

@@ -3,7 +3,9 @@
 with dead as materialized (
     select
         id,
-        exists (select from rowlock.jobs as job where job.state = 'running' and job.worker = workers.id) as holds
+        (
+            select true from rowlock.jobs as job where job.state = 'running' and job.worker = workers.id limit 1
+        ) is true as holds
     from rowlock.workers
     where lease <= rowlock.now()
 ),
