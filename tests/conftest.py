@@ -19,9 +19,10 @@ from rowlock import Rowlock
 from rowlock.db import disposable
 from rowlock.db.binaries import find_binaries
 from rowlock.db.embedded import EmbeddedPostgres
-from tests.faults.seeds import pytest_addoption, pytest_terminal_summary  # noqa: F401  only the outermost is asked
-from tests.hangs import pytest_configure, pytest_runtest_teardown, pytest_sessionfinish  # noqa: F401  as above
+from tests.databases import Databases
 from tests.waiting import until
+
+pytest_plugins = ["tests.faults.seeds", "tests.hangs", "tests.report", "tests.stress"]
 
 # A shell that starts us in the background has us ignore Ctrl-C, and so would every process that we start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -99,10 +100,19 @@ def template(server: EmbeddedPostgres) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def databases(server: EmbeddedPostgres, template: str) -> Iterator[Databases]:
+    """Databases with our schema, which one test has after the other."""
+    databases = Databases(server, template)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def url(server: EmbeddedPostgres, template: str) -> str:
+def url(databases: Databases) -> Iterator[str]:
     """The address of a database with our schema that is this test's own."""
-    return disposable.create(server.url, template=template)
+    with databases.one() as url:
+        yield url
 
 
 @pytest.fixture
