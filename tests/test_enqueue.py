@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow, dict_row
 
 from rowlock import Call, InvalidArguments, InvalidOption, Job, Retry, Rowlock, RowlockError, Task
 from rowlock.store.enqueue import LOAD_FROM
+from tests.depth import deep
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]
@@ -279,6 +280,7 @@ def test_a_bulk_of_nothing_is_nothing(app: Rowlock, db: Db) -> None:
     assert asyncio.run(enqueue()) == []
 
 
+@deep
 def test_a_hundred_thousand_jobs_in_one_call(app: Rowlock, task: T, db: Db) -> None:
     texts = [f"{n} {NASTY[n % len(NASTY)]}" for n in range(100_000)]
 

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
+from tests.depth import deep_unless
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,7 +165,13 @@ SAID = {
 IN_ANY_ORDER = {"cancel_running", "first_job", "keys_replaced", "sync_tasks"}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+@pytest.mark.parametrize(
+    "name",
+    deep_unless(
+        lambda name: name in {"first_job", "transaction", "checkout"},
+        sorted(path.stem for path in EXAMPLES.glob("*.py")),
+    ),
+)
 def test_an_example_says_what_happened(name: str, url: str) -> None:
     environment = os.environ | {"ROWLOCK_URL": url, "PYTHONWARNINGS": "error"}
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]

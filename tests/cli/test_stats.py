@@ -18,6 +18,7 @@ from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.cli.terminals import Terminal
 from tests.cli.test_words import HOSTILE
+from tests.depth import deep
 from tests.engine import Engine
 from tests.waiting import until
 
@@ -216,6 +217,7 @@ def ids(app: Rowlock, db: Db, nasty: str) -> dict[str, str]:
     return {"job": job, "ended": ended, "nasty": nasty}
 
 
+@deep
 def test_no_data_can_break_or_repaint_what_a_command_prints(
     rowlock: Type, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

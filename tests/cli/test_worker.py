@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 from rowlock import Rowlock
 from tests.cli.conftest import Type
 from tests.cli.programs import Program, Shop, is_gone
+from tests.depth import deep
 from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
@@ -191,6 +192,7 @@ def test_a_log_line_cannot_be_broken_or_repainted_by_data(shop: Shop, app: Rowlo
     assert line.endswith(r": a\x1b[31mb\nc")
 
 
+@deep
 def test_a_process_whose_threads_are_stuck_is_replaced_under_its_pid(
     shop: Shop, app: Rowlock, url: str, db: Db
 ) -> None:
@@ -268,6 +270,7 @@ def test_children_hand_back_and_end_when_their_parent_is_killed(pair: Program, a
     assert db.execute("select from rowlock.workers").fetchall() == [], pair.errors
 
 
+@deep
 def test_processes_share_an_embedded_database_that_ends_with_them(shop: Shop, tmp_path: Path) -> None:
     folder = tmp_path / "pg"
     program = shop.start("worker", "--app", "shop", "--embedded", folder, "--processes", "2")

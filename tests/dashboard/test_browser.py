@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard import shop as goods
 from tests.dashboard.books import becomes, said
 from tests.dashboard.chromium import ROOT, Shop, Tab, needs_chromium, tab
+from tests.depth import deep
 from tests.rows import Db
 
 pytestmark = needs_chromium
@@ -86,6 +87,7 @@ def dialogs(page: Page) -> Iterator[str]:
             page.keyboard.press("Escape")
 
 
+@deep
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_everybody_can_read_every_page(browser: Browser, shop: Shop, *, dark: bool) -> None:
     with tab(browser, shop.link, dark=dark) as opened:
@@ -94,6 +96,7 @@ def test_everybody_can_read_every_page(browser: Browser, shop: Shop, *, dark: bo
     assert wrong == {}
 
 
+@deep
 def test_everybody_can_read_what_opens_on_a_phone(browser: Browser, shop: Shop) -> None:
     with tab(browser, shop.link, size=PHONE) as opened:
         job = first_link(opened.go("/jobs?tag=campaign:autumn"), "/jobs/")
@@ -108,6 +111,7 @@ def test_everybody_can_read_what_opens_on_a_phone(browser: Browser, shop: Shop) 
     assert wrong == []
 
 
+@deep
 def test_every_page_fits_a_phone(browser: Browser, shop: Shop) -> None:
     with tab(browser, shop.link, size=PHONE) as opened:
         too_wide = []
@@ -137,6 +141,7 @@ def test_keys_lead_everywhere(page: Tab) -> None:
     expect(shown.locator("[data-search]")).to_be_focused()
 
 
+@deep
 def test_a_tab_that_nobody_sees_lets_go_of_its_stream(page: Tab) -> None:
     shown = page.go("/jobs")
     expect(shown.locator(".live")).to_have_attribute("data-state", "live")
@@ -206,6 +211,7 @@ def test_all_that_a_browser_loads_is_small() -> None:
     assert sum(path.stat().st_size for path in static.iterdir()) < 200_000
 
 
+@deep
 def test_the_pictures_of_the_docs(browser: Browser, shop: Shop) -> None:
     with ExitStack() as stack:
         light = stack.enter_context(tab(browser, shop.link))

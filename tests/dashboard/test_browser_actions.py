@@ -10,9 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 from tests.dashboard import shop as goods
 from tests.dashboard.books import becomes, fresh, said
 from tests.dashboard.chromium import Tab, needs_chromium
+from tests.depth import deep
 from tests.rows import Db
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, deep]
 
 # How much of a canvas is drawn upon.
 _DRAWN = """(canvas) => {

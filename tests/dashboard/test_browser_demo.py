@@ -10,8 +10,9 @@ from playwright.sync_api import Browser, expect
 
 from tests.dashboard.chromium import needs_chromium, program, tab
 from tests.dashboard.test_browser import judged, picture
+from tests.depth import deep
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, deep]
 
 
 @pytest.fixture(scope="module")

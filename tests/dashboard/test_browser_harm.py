@@ -11,9 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 from rowlock.dashboard.render import segment
 from tests.dashboard.chromium import Tab, needs_chromium, program, tab
 from tests.dashboard.corpus import PAYLOADS, Filled, fill
+from tests.depth import deep
 from tests.rows import Db
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, deep]
 
 # What is on a page that no template of ours has put there, once our scripts have morphed it. uPlot alone has styles.
 _STRANGE = """async () => {

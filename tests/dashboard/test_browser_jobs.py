@@ -14,9 +14,10 @@ from rowlock import Job
 from tests.dashboard import shop as goods
 from tests.dashboard.books import becomes, fresh, said
 from tests.dashboard.chromium import Tab, needs_chromium
+from tests.depth import deep
 from tests.rows import Db
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, deep]
 
 # None of the shop's workers looks into a queue that a test names: what is put there lies there.
 

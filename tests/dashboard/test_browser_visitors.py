@@ -11,9 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard import shop as goods
 from tests.dashboard.books import fresh, said
 from tests.dashboard.chromium import Shop, Tab, needs_chromium, tab
+from tests.depth import deep
 from tests.rows import Db
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, deep]
 
 PAGES = ("/", "/jobs", "/queues", "/workers", "/schedules", "/workflows", "/database", "/audit")
 # Send a form as a page of ours would, whether or not the page shows it.

@@ -25,6 +25,7 @@ from rowlock.model.histogram import bucket, pack
 from rowlock.model.series import Point, Series
 from rowlock.model.stats import Count, DatabaseStats, Durations, FleetStats, Stats, TaskStats
 from tests.dashboard.browser import Browser
+from tests.depth import deep
 from tests.rows import Db, put
 from tests.test_doctor import register
 from tests.workflow.remembering import put_step, put_workflow
@@ -343,6 +344,7 @@ def test_lines_are_told_apart_without_colours() -> None:
         assert len(set(dashes)) == len(dashes)
 
 
+@deep
 def test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read(
     client: Browser, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

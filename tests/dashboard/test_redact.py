@@ -52,21 +52,21 @@ FALSE_FRIENDS = words("""
 """)
 
 
-@pytest.mark.parametrize("name", SECRETS)
-def test_what_has_a_secrets_name_is_not_shown(name: str) -> None:
-    assert redact({name: CANARY, "beside": CANARY}) == {name: MARK, "beside": CANARY}
+def test_what_has_a_secrets_name_is_not_shown() -> None:
+    shown = {name: redact({name: CANARY, "beside": CANARY}) for name in SECRETS}
+
+    assert shown == {name: {name: MARK, "beside": CANARY} for name in SECRETS}
 
 
-@pytest.mark.parametrize("name", FALSE_FRIENDS)
-def test_what_only_looks_like_a_secrets_name_is_shown(name: str) -> None:
-    assert redact({name: CANARY}) == {name: CANARY}
+def test_what_only_looks_like_a_secrets_name_is_shown() -> None:
+    shown = [redact({name: CANARY}) for name in FALSE_FRIENDS]
+
+    assert shown == [{name: CANARY} for name in FALSE_FRIENDS]
 
 
-@pytest.mark.parametrize("name", SECRETS)
-def test_what_has_a_secrets_name_in_a_text_is_not_shown(name: str) -> None:
-    texts = [form.format(name=name, value=CANARY) for form in FORMS]
-
-    assert [text for text in texts if CANARY in redact_text(text)] == []
+def in_texts(name: str) -> list[str]:
+    """A value of this name, as it may stand in a text."""
+    return [form.format(name=name, value=CANARY) for form in FORMS]
 
 
 FORMS = (
@@ -88,11 +88,12 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("name", FALSE_FRIENDS)
-def test_what_only_looks_like_a_secrets_name_in_a_text_is_shown(name: str) -> None:
-    texts = [form.format(name=name, value=CANARY) for form in FORMS]
+def test_what_has_a_secrets_name_in_a_text_is_not_shown() -> None:
+    assert [text for name in SECRETS for text in in_texts(name) if CANARY in redact_text(text)] == []
 
-    assert [redact_text(text) for text in texts] == texts
+
+def test_what_only_looks_like_a_secrets_name_in_a_text_is_shown() -> None:
+    assert [text for name in FALSE_FRIENDS for text in in_texts(name) if redact_text(text) != text] == []
 
 
 # Values

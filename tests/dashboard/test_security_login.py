@@ -16,6 +16,7 @@ from rowlock.dashboard.cookie import CSRF, SESSION
 from rowlock.dashboard.login import IDLE, LONGEST, Attempts, fresh_token
 from rowlock.dashboard.logins import Login, LoginBook
 from tests.dashboard.browser import OURS, Browser, browsing
+from tests.depth import deep
 
 LOOK = "/api/openapi.json"  # needs a visitor and no database
 
@@ -196,6 +197,7 @@ def test_a_session_that_was_seen_just_now_is_not_given_anew(browser: Browser, en
     assert (answer.status_code, set_cookies(answer)) == (200, {})
 
 
+@deep
 def test_no_session_outlives_its_week(browser: Browser, enter: Enter, clock: Clock) -> None:
     enter()
     begun = clock.now

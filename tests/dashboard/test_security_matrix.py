@@ -24,6 +24,7 @@ from rowlock.store.query import Conversation
 from tests.dashboard.browser import OURS, Browser, browsing
 from tests.dashboard.corpus import Filled, fill
 from tests.dashboard.test_security_guard import wrong_headers
+from tests.depth import deep
 from tests.rows import Db
 
 SECRET = "whsec_" + "A" * 44
@@ -88,6 +89,7 @@ def test_the_table_is_what_pages_and_actions_say(app: Rowlock) -> None:
     assert all(action.says.endswith(".") for action in ACTIONS)
 
 
+@deep
 @pytest.mark.parametrize("role", [None, *ROLES])
 def test_a_look_is_for_every_visitor_from_anywhere_and_changes_nothing(app: Rowlock, db: Db, role: Role | None) -> None:
     filled = fill(db, "harmless", name="harmless")
@@ -182,6 +184,7 @@ def test_read_only_every_action_is_refused_and_every_page_is_there(app: Rowlock,
     assert checksum(db) == before
 
 
+@deep
 def test_read_only_postgresql_itself_refuses(app: Rowlock, db: Db) -> None:
     dashboard = dashboard_for(app, "admin", read_only=True)
     before = checksum(db)

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from tests.db.django_site import Django, DjangoAsync
 from tests.db.kinds import Asyncpg, AsyncpgPool, Lender, Psycopg, PsycopgAsync, SQLAlchemy, SQLAlchemyAsync
+from tests.depth import deep_unless
 
 T = TypeVar("T")
 
@@ -56,6 +58,10 @@ ASYNC: dict[str, Callable[..., Awaitable[Lender]]] = {
     "django-async-alias": partial(DjangoAsync.open, by_alias=True),
 }
 KINDS = [*SYNC, *ASYNC]
+# One of each library, sync and async: the others are other ways to the same connections, and deep.
+USUAL = {"psycopg", "psycopg-async", "asyncpg", "sqlalchemy-session", "sqlalchemy-async-session-psycopg", "django"}
+usual = partial(deep_unless, USUAL.__contains__)
+every_kind = pytest.mark.parametrize("kind", usual(KINDS))
 
 
 @asynccontextmanager

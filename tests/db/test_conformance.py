@@ -30,15 +30,13 @@ from rowlock.store.jobs import Lane
 from rowlock.store.query import Conversation, Query
 from tests.db.django_site import Django
 from tests.db.kinds import Lender
-from tests.db.lending import ASYNC, KINDS, SYNC, lender, tell
+from tests.db.lending import ASYNC, SYNC, every_kind, lender, tell
 from tests.waiting import auntil
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]
 
 MANY = 600
-
-every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(scope="module")

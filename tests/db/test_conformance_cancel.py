@@ -9,8 +9,8 @@ import pytest
 
 from rowlock import Rowlock
 from tests.db.kinds import Lender
-from tests.db.lending import lender, tell
-from tests.db.test_conformance import Db, every_kind, shared_url
+from tests.db.lending import every_kind, lender, tell
+from tests.db.test_conformance import Db, shared_url
 from tests.rows import put
 from tests.workflow.remembering import put_workflow, row_of
 

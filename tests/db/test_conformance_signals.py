@@ -9,8 +9,8 @@ import pytest
 
 from rowlock import JobNotFound, NotAWorkflow, Rowlock, SignalRefused, WrongConnection
 from tests.db.kinds import Lender
-from tests.db.lending import ASYNC, SYNC, lender, tell
-from tests.db.test_conformance import Db, every_kind, orders, shared_url
+from tests.db.lending import ASYNC, SYNC, every_kind, lender, tell
+from tests.db.test_conformance import Db, orders, shared_url
 from tests.rows import put
 from tests.workflow.remembering import end, put_workflow, row_of
 

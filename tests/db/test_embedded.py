@@ -12,6 +12,7 @@ import pytest
 from rowlock.db.embedded import EmbeddedPostgres, embedded
 from rowlock.errors import EmbeddedError
 from tests.db.processes import StartOwner, ended, guard_of, one, postmaster_pid
+from tests.depth import deep
 
 
 def test_a_new_folder_becomes_a_running_server(tmp_path: Path) -> None:
@@ -127,6 +128,7 @@ def test_no_server_is_left_when_all_who_use_it_are_killed(folder: Path, owner: S
     assert ended(server)
 
 
+@deep
 def test_two_processes_that_start_at_once_share_one_server(tmp_path: Path, owner: StartOwner) -> None:
     # given an empty folder, so that both would have to run initdb
     processes = [owner(tmp_path / "pg"), owner(tmp_path / "pg")]
@@ -191,6 +193,7 @@ def test_ctrl_c_in_a_terminal_does_not_reach_the_server(folder: Path) -> None:
         assert os.getsid(postmaster_pid(folder)) != os.getsid(0)
 
 
+@deep
 def test_a_server_that_was_killed_recovers_at_the_next_start(folder: Path, owner: StartOwner) -> None:
     # given a crash of server and owner, which leaves a pid file that says "ready"
     other = owner(folder)
@@ -222,6 +225,7 @@ def test_a_stale_pid_file_whose_number_another_process_has_now_is_no_obstacle(fo
         assert server.owner
 
 
+@deep
 def test_an_initdb_that_was_killed_leaves_nothing_in_the_way(tmp_path: Path) -> None:
     # given
     half = tmp_path / "pg" / "data.new"

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Page, pages
+from tests.depth import deep
+from tests.docs.pages import ROOT, Block, Page, pages
 from tests.docs.parsing import PARSED
 from tests.docs.playing import PLAYED, PROSE, Stage
 
 WITH_PROGRAMS = [page for page in pages() if any(block.language not in PROSE for block in page.blocks)]
 
 
+@deep
 @pytest.mark.parametrize("page", WITH_PROGRAMS, ids=lambda page: page.name)
 def test_the_programs_on_a_page_do_what_it_says(page: Page, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue("database_url" if page.migrates else "url")
@@ -22,33 +24,30 @@ def test_the_programs_on_a_page_do_what_it_says(page: Page, tmp_path: Path, requ
         stage.play()
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_a_page_holds_no_program_that_nobody_runs(page: Page) -> None:
+def test_no_page_holds_a_program_that_nobody_runs() -> None:
     known = PLAYED | PROSE | PARSED.keys()
+    blocks = [(page.name, block) for page in pages() for block in page.blocks]
 
-    assert [block.language for block in page.blocks if block.language not in known] == []
-    assert [block.line for block in page.blocks if block.language in PROSE and "$ " in block.text] == []
-
-
-@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=lambda page: page.name)
-def test_a_page_uses_every_file_that_it_shows(page: Page) -> None:
-    files = [block for block in page.blocks if block.language == "python" and block.file]
-
-    unused = [
-        block.file
-        for block in files
-        if not any(
-            re.search(rf"\b{Path(block.file or '').stem}\b", other.text) for other in page.blocks if other is not block
-        )
-    ]
-    assert unused == []
+    assert [(name, block.language, block.line) for name, block in blocks if block.language not in known] == []
+    assert [(name, block.line) for name, block in blocks if block.language in PROSE and "$ " in block.text] == []
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_a_page_links_to_what_is_there(page: Page) -> None:
-    links = page.links()
+def test_a_page_uses_every_file_that_it_shows() -> None:
+    assert [(page.name, block.file) for page in WITH_PROGRAMS for block in page.blocks if is_unused(block, page)] == []
 
-    assert [link for link in links if not (page.path.parent / link).resolve().exists()] == []
+
+def is_unused(block: Block, page: Page) -> bool:
+    """Whether it is a file of Python that no other block of the page speaks of."""
+    if block.language != "python" or not block.file:
+        return False
+    word = re.compile(rf"\b{Path(block.file).stem}\b")
+    return not any(word.search(other.text) for other in page.blocks if other is not block)
+
+
+def test_a_page_links_to_what_is_there() -> None:
+    links = [(page, link) for page in pages() for link in page.links()]
+
+    assert [(page.name, link) for page, link in links if not (page.path.parent / link).resolve().exists()] == []
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:

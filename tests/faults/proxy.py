@@ -194,6 +194,7 @@ class Proxy:
             relay.cut()
             relay.gone.set()
             self._relays.discard(relay)
+            await relay.closed()
 
     def take(self, names: tuple[str, ...], who: str) -> Fault | None:
         """Note statements that come; answers the fault that is due, if any."""

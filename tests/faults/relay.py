@@ -58,6 +58,13 @@ class Relay:
                 side.transport.abort()
         self._flowing.set()  # whatever waits for the flow finds that there is nobody left
 
+    async def closed(self) -> None:
+        """Wait until both sides are, and hear how: else asyncio may complain that nobody did."""
+        for side in (self._client, self._server):
+            if side is not None:
+                with suppress(OSError):
+                    await side.wait_closed()
+
     # Its life
 
     async def live(self, target: str | tuple[str, int]) -> None:

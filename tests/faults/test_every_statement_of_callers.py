@@ -25,6 +25,7 @@ from rowlock import Job, Key, Rowlock, RowlockError, Task
 from rowlock.db import database
 from rowlock.model.row import Claimed
 from rowlock.store import enqueue as enqueuing
+from tests.depth import deep, deep_unless
 from tests.engine import Engine
 from tests.faults.crew import Member
 from tests.faults.nursery import Nursery
@@ -154,7 +155,7 @@ def struck(proxy: Proxy, point: Point, mode: Mode) -> Iterator[None]:
         proxy.heal()
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", deep_unless(lambda name: name == "plain", SCENARIOS))
 def test_an_enqueue_is_acknowledged_or_it_can_be_sent_again(
     name: str, proxy: Proxy, url: str, db: Db, trial: Trial
 ) -> None:
@@ -185,6 +186,7 @@ def test_an_enqueue_is_acknowledged_or_it_can_be_sent_again(
     trial.count(statements=len(everywhere), runs=len(everywhere) * len(MODES))
 
 
+@deep
 @pytest.mark.parametrize("state", ["ready", "running"])
 def test_a_cancel_is_answered_or_it_can_be_asked_again(
     state: str, proxy: Proxy, db: Db, trial: Trial, worker: Engine
@@ -239,6 +241,7 @@ def cancelled(proxy: Proxy, job: UUID, *, deadline: timedelta = LONG) -> bool | 
             return None
 
 
+@deep
 @pytest.mark.parametrize("key", [None, "k"])
 @pytest.mark.parametrize("how", ["plain", "in a loop"])
 def test_a_signal_is_acknowledged_or_it_can_be_sent_again(
@@ -287,6 +290,7 @@ def signalled(proxy: Proxy, job: UUID, how: str, key: str | None, *, deadline: t
             return None
 
 
+@deep
 @pytest.mark.parametrize("key", [None, "k"])
 def test_a_process_that_is_killed_has_enqueued_or_it_has_not(
     key: str | None, proxy: Proxy, db: Db, start: Start, trial: Trial

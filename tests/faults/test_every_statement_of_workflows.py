@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 
 from rowlock import Rowlock
+from tests.depth import deep
 from tests.faults import workflows
 from tests.faults.conftest import MakeCrew
 from tests.faults.crew import LIMIT, Member
@@ -24,6 +25,8 @@ from tests.faults.seeds import Trial
 from tests.faults.striking import MODES, Mode, Point
 from tests.faults.victims import OPTIONS, SETTLE, Db, Victims, at
 from tests.waiting import until
+
+pytestmark = deep
 
 HANDLER = "rowlock handler"
 

@@ -7,8 +7,11 @@ import threading
 from typing import Any
 
 from rowlock import Call
+from tests.depth import deep
 from tests.faults import tasks
 from tests.faults.stage import Stage
+
+pytestmark = deep
 
 KILLS = 200
 WORKERS = 4

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rowlock.errors import InvalidOption
 from rowlock.model.cron import Cron, find_zone
 from rowlock.model.rule import check_rule
+from tests.depth import deep_unless
 
 MINUTE = timedelta(minutes=1)
 DAY = timedelta(days=1)
@@ -135,7 +136,9 @@ def near_a_change(slot: datetime, zone: str) -> bool:
     return len({at.astimezone(ZoneInfo(zone)).utcoffset() for at in either_side}) > 1
 
 
-@pytest.mark.parametrize("zone", EDGES)
+@pytest.mark.parametrize(
+    "zone", deep_unless(lambda zone: zone in {"UTC", "Europe/Paris", "Australia/Lord_Howe"}, EDGES)
+)
 def test_slots_are_those_of_the_clock_on_the_wall_and_of_debian_at_both_changes(zone: str) -> None:
     cases = [(expression, day) for expression in FIXED + WALL for day in EDGES[zone]]
     assert len(cases) * len(EDGES) >= 900

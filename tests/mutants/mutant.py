@@ -33,12 +33,16 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`name` is its number in the museum, `bug` what goes wrong with it, `killer` the test that must fail."""
+    """`name` is its number in the museum, `bug` what goes wrong with it, `killer` the test that must fail.
+
+    The killer is a quick test, or `deep` says why only a deep one can notice.
+    """
 
     name: str
     bug: str
     killer: str
     changes: Sequence[Change]
+    deep: str = ""
 
 
 class Fate(Enum):
@@ -51,14 +55,21 @@ class Fate(Enum):
 
 
 def hunt(mutant: Mutant, *, limit: float = 90.0) -> Fate:
-    """Run a mutant's killer against it."""
+    """Run a mutant's killer against it. What was killed is removed; what lives can be looked at."""
     source = FOLDER / mutant.name / "src"
     shutil.rmtree(source.parent, ignore_errors=True)
+    fate = _hunted(mutant, source, limit)
+    if fate in KILLED:
+        shutil.rmtree(source.parent, ignore_errors=True)
+    return fate
+
+
+def _hunted(mutant: Mutant, source: Path, limit: float) -> Fate:
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     for change in mutant.changes:
         change.apply(source)
     try:
-        ended = run_tests([mutant.killer], source=source, limit=limit)
+        ended = run_tests([mutant.killer], source=source, limit=limit, quick=not mutant.deep)
     except subprocess.TimeoutExpired:
         return Fate.HUNG
     (source.parent / "said.txt").write_text(ended.stdout + ended.stderr)
@@ -71,10 +82,15 @@ def hunt(mutant: Mutant, *, limit: float = 90.0) -> Fate:
             return Fate.BROKEN
 
 
-def run_tests(tests: Sequence[str], *, source: Path, limit: float) -> subprocess.CompletedProcess[str]:
+KILLED = {Fate.KILLED, Fate.HUNG}
+
+
+def run_tests(
+    tests: Sequence[str], *, source: Path, limit: float, quick: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run tests against a copy of our code; the processes that they start use it, too."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", *tests],
+        [sys.executable, "-m", "pytest", "-x", "-q", *(["-m", "not deep"] if quick else []), *tests],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(source)},
         capture_output=True,

@@ -20,9 +20,12 @@ from rowlock.model.ids import NIL, TOP
 from rowlock.store import events, pauses, scan, stats, verbs
 from rowlock.store.query import Query
 from rowlock.store.scan import WINDOW, Found
+from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import put_many
 from tests.store.test_plans import Plan, Prepared
+
+pytestmark = deep  # its tables of thousands take seconds to make; test_plans.py has the statements of workers
 
 BATCH = 500
 FEW, MANY = 2 * WINDOW, 200_000

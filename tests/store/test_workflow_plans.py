@@ -20,10 +20,13 @@ from rowlock.store import expiry, verbs, workflows
 from rowlock.store.query import Query
 from rowlock.store.scan import WINDOW, Found
 from rowlock.store.workflows import Wanted
+from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import put_many
 from tests.store.test_plans import Plan, Prepared
 from tests.store.test_scan_plans import parts
+
+pytestmark = deep  # its tables of thousands take seconds to make; test_plans.py has the statements of workers
 
 Db = psycopg.Connection[TupleRow]
 

@@ -26,13 +26,11 @@ from rowlock.testing import (
     travel,
 )
 from tests.db.kinds import Lender, sqlalchemy_url
-from tests.db.lending import KINDS, lender, tell
+from tests.db.lending import every_kind, lender, tell
 from tests.worker.working import Db, one
 
 DAY = timedelta(days=1)
 JOBS = "select (select count(*) from rowlock.jobs), (select count(*) from rowlock.history)"
-
-every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture
@@ -118,8 +116,8 @@ def test_the_clock_moves_inside_the_transaction_alone(
     async def story() -> None:
         async with lender(kind, url) as caller:
             await caller.begin()
-            await caller.enqueue(app, leaf.using(delay=50 * DAY).bind("a"))
-            trip = travel(app, 50 * DAY, connection=caller.connection)
+            await caller.enqueue(app, leaf.using(delay=5 * DAY).bind("a"))
+            trip = travel(app, 5 * DAY, connection=caller.connection)
             assert len(await drained(caller, app)) == 0
 
             await (trip.__aenter__() if caller.is_async else at_once(trip.__enter__))

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.depth import deep
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FILES = ("accepted.py", "declared.py", "refused.py")
@@ -32,6 +34,7 @@ def test_mypy_accepts_the_good_calls_and_refuses_the_bad_ones() -> None:
     assert done.stdout == f"Success: no issues found in {len(FILES)} source files\n", done.stdout + done.stderr
 
 
+@deep
 def test_pyright_accepts_the_good_calls_and_refuses_the_bad_ones() -> None:
     done = checked("pyright", f"--project={HERE}", f"--pythonpath={sys.executable}", "--outputjson")
 

@@ -20,7 +20,7 @@ from rowlock.db.embedded import EmbeddedPostgres
 from rowlock.testing import Drained, adrain, drain
 from tests.db.django_site import visit
 from tests.db.kinds import Lender, sqlalchemy_url
-from tests.db.lending import KINDS, SYNC, lender, tell
+from tests.db.lending import KINDS, SYNC, lender, tell, usual
 from tests.worker.working import Db, one
 
 ONCE = Retry(attempts=1)
@@ -67,7 +67,7 @@ async def handled(app: Rowlock, caller: Lender, body: Callable[[], Any]) -> Drai
     return drain(app)
 
 
-@pytest.mark.parametrize("kind", COMMITTING)
+@pytest.mark.parametrize("kind", usual(COMMITTING))
 def test_the_block_begins_and_commits(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -84,7 +84,7 @@ def test_the_block_begins_and_commits(kind: str, app: Rowlock, url: str, db: Db)
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", COMMITTING)
+@pytest.mark.parametrize("kind", usual(COMMITTING))
 def test_an_error_rolls_back_and_the_connection_stays_usable(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -102,7 +102,7 @@ def test_an_error_rolls_back_and_the_connection_stays_usable(kind: str, app: Row
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", COMMITTING)
+@pytest.mark.parametrize("kind", usual(COMMITTING))
 def test_a_lost_lease_rolls_back(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -120,7 +120,7 @@ def test_a_lost_lease_rolls_back(kind: str, app: Rowlock, url: str, db: Db) -> N
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", JOINING)
+@pytest.mark.parametrize("kind", usual(JOINING))
 def test_a_transaction_that_is_open_is_gone_on_with(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -137,7 +137,7 @@ def test_a_transaction_that_is_open_is_gone_on_with(kind: str, app: Rowlock, url
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", JOINING)
+@pytest.mark.parametrize("kind", usual(JOINING))
 def test_an_error_rolls_back_the_transaction_that_was_open(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -156,7 +156,7 @@ def test_an_error_rolls_back_the_transaction_that_was_open(kind: str, app: Rowlo
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", REFUSING)
+@pytest.mark.parametrize("kind", usual(REFUSING))
 def test_a_transaction_that_only_its_own_block_can_commit_is_refused(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -176,7 +176,7 @@ def test_a_transaction_that_only_its_own_block_can_commit_is_refused(kind: str, 
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", usual(SHARED))
 def test_a_block_inside_of_a_savepoint_is_refused(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url) as caller:
@@ -211,7 +211,7 @@ def test_django_is_for_sync_handlers(kind: str, app: Rowlock, url: str) -> None:
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SHARED if "django" not in kind])
+@pytest.mark.parametrize("kind", usual([kind for kind in SHARED if "django" not in kind]))
 def test_the_other_colour_is_refused(kind: str, app: Rowlock, url: str) -> None:
     async def story() -> str:
         async with lender(kind, url) as caller:
@@ -252,7 +252,7 @@ def test_an_autocommit_connection_of_psycopg_has_a_transaction_for_the_block(
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SHARED if kind.startswith("sqlalchemy")])
+@pytest.mark.parametrize("kind", usual([kind for kind in SHARED if kind.startswith("sqlalchemy")]))
 def test_autocommit_of_sqlalchemy_is_refused(kind: str, app: Rowlock, url: str, db: Db) -> None:
     async def story() -> None:
         async with lender(kind, url, autocommit=True) as caller:
@@ -268,7 +268,7 @@ def test_autocommit_of_sqlalchemy_is_refused(kind: str, app: Rowlock, url: str, 
     tell(kind, story())
 
 
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", usual(SHARED))
 def test_a_database_without_our_schema_is_refused(kind: str, app: Rowlock, server: EmbeddedPostgres) -> None:
     async def story() -> None:
         async with lender(kind, disposable.create(server.url)) as caller:
@@ -448,7 +448,7 @@ def test_in_djangos_own_test_transaction_a_drained_block_is_part_of_it(app: Rowl
 # Drained connections
 
 
-@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("kind", usual(SHARED))
 def test_on_the_drained_connection_itself_the_block_is_part_of_its_transaction(
     kind: str, app: Rowlock, url: str, db: Db
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from rowlock import Rowlock
 from rowlock.testing import drain
 from rowlock.workflow.context import Context
+from tests.depth import deep
 from tests.rows import Db
 from tests.worker.working import one
 from tests.workflow.playing import AT_MOST, HOUR, MOMENT, ended, everything, steps
@@ -119,7 +120,11 @@ def deploy(url: str, code: Code) -> Rowlock:
     return app
 
 
-@pytest.mark.parametrize(("code", "difference"), CHANGES, ids=[code.__name__ for code, _ in CHANGES])
+@pytest.mark.parametrize(
+    ("code", "difference"),
+    [*CHANGES[:3], *(pytest.param(*change, marks=deep) for change in CHANGES[3:])],
+    ids=[code.__name__ for code, _ in CHANGES],
+)
 def test_code_that_differs_blocks_it_and_the_right_code_takes_it_up(
     url: str, db: Db, code: Code, difference: str
 ) -> None:

@@ -1,0 +1,38 @@
+"""How much of the quick run each folder may take: so many tests, and about so many seconds on two quiet cores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Budget(NamedTuple):
+    """The number is held by `tests/house`; the seconds, over all test processes, stand in the report of a run."""
+
+    tests: int
+    seconds: int
+
+
+# With three test processes, the whole run takes a third of the sum of the seconds: less than five minutes.
+BUDGET = {
+    "tests": Budget(735, 115),
+    "tests/benchmarks": Budget(14, 6),
+    "tests/cli": Budget(490, 100),
+    "tests/contrib": Budget(40, 20),
+    "tests/dashboard": Budget(725, 80),
+    "tests/db": Budget(485, 55),
+    "tests/docs": Budget(40, 4),
+    "tests/faults": Budget(430, 155),
+    "tests/house": Budget(290, 15),
+    "tests/model": Budget(960, 8),
+    "tests/store": Budget(245, 35),
+    "tests/testing": Budget(125, 20),
+    "tests/typing": Budget(4, 2),
+    "tests/worker": Budget(415, 130),
+    "tests/workflow": Budget(455, 60),
+}
+
+
+def folder_of(test: str) -> str:
+    """The folder of a test: `tests/db` for `tests/db/test_pool.py::test_…`, `tests` for what lies there."""
+    path = test.partition("::")[0].split("/")
+    return "/".join(path[:2]) if len(path) > 2 else path[0]
