@@ -76,7 +76,7 @@ class Rowlock(Signalling, Observing):
         check_maker(lifespan, "lifespan=")
         self.imports = tuple(imports)
         self.arounds: list[Around] = []
-        self.lifespan = partial(lifespan, self)
+        self.lifespan: Callable[[], Plain | Async] = partial(lifespan, self)
         self.keep = keep or Keep()
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))

@@ -98,8 +98,22 @@ def test_a_handler_that_is_stuck_in_a_thread_does_not_keep_the_process(
     worker.signal(signal.SIGTERM)
 
     assert worker.ended() == 0, worker.errors
-    assert "a job in it was handed back" in worker.errors
+    assert "if it ran a job, that was handed back" in worker.errors
     assert states(db) == [("ready", 0, 0)]
+
+
+def test_an_idle_thread_of_a_pool_of_the_programs_own_is_not_taken_for_a_stuck_one(
+    shop: Shop, app: Rowlock, url: str, db: Db
+) -> None:
+    worker = start_worker(shop, url)
+    app.enqueue("shop.compute")
+    until(lambda: db.execute("select from rowlock.history").fetchall(), what="an ended job")
+
+    worker.signal(signal.SIGTERM)
+
+    assert worker.ended() == 0, worker.errors
+    assert "was still running" not in worker.errors
+    assert worker.output.endswith("left in order")
 
 
 def test_queues_are_looked_into_as_the_command_line_says(shop: Shop, app: Rowlock, url: str, db: Db) -> None:

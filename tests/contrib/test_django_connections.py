@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import psycopg
@@ -13,7 +15,7 @@ from django.db import connection, connections
 from django.utils.connection import ConnectionProxy
 from psycopg.rows import TupleRow
 
-from rowlock import Context, Retry, current_job
+from rowlock import Context, Retry, Rowlock, current_job
 from rowlock.contrib.django import DjangoRowlock
 from tests.db.django_site import DEFAULT, visit
 from tests.waiting import auntil, until
@@ -126,6 +128,44 @@ def test_an_async_handler_that_ends_leaves_the_connections_of_others_alone(app: 
             return await job.aresult(timedelta(seconds=30))
 
     assert asyncio.run(work())
+    until(lambda: of_django(db) == 0, what="the end of all of Django's connections")
+
+
+def test_a_lifespan_has_a_thread_for_the_orm_as_it_begins_and_one_as_it_ends_and_none_between(url: str, db: Db) -> None:
+    used: list[str] = []
+
+    @sync_to_async
+    def use() -> None:
+        backend()
+        used.append(threading.current_thread().name)
+
+    @asynccontextmanager
+    async def lifespan(_app: Rowlock) -> AsyncIterator[None]:
+        await use()
+        yield
+        await use()
+
+    visit(url)
+    app = DjangoRowlock(lifespan=lifespan)
+
+    @app.task(name="t")
+    async def t() -> None:
+        await use()
+
+    async def work() -> int:
+        async with app.worker(slots=2):
+            until_then = of_django(db)
+            with app.within(None):
+                jobs = [await t.aenqueue(), await t.aenqueue()]
+            for job in jobs:
+                await job.aresult(timedelta(seconds=30))
+            return until_then
+
+    with app:
+        left = asyncio.run(work())
+
+    assert left == 0
+    assert len(set(used)) == len(used) == 4
     until(lambda: of_django(db) == 0, what="the end of all of Django's connections")
 
 

@@ -36,6 +36,13 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 INSTALLED_APPS = ["rowlock.contrib.django", "shop"]
 ROWLOCK_APP = "shop.jobs:app"
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"ours": {"format": "as the project says: %(message)s"}},
+    "handlers": {"ours": {"class": "logging.StreamHandler", "formatter": "ours"}},
+    "root": {"handlers": ["ours"], "level": "INFO"},
+}
 """,
     "shop/__init__.py": "",
     "shop/models.py": """
@@ -46,9 +53,22 @@ class Note(models.Model):
     text = models.TextField()
 """,
     "shop/jobs.py": """
+from contextlib import asynccontextmanager
+
 from rowlock.contrib.django import DjangoRowlock
 
-app = DjangoRowlock("jobs", schema="work")
+
+
+@asynccontextmanager
+async def lifespan(_app):
+    from shop.models import Note
+
+    await Note.objects.acount()
+    yield
+    await Note.objects.acount()
+
+
+app = DjangoRowlock("jobs", schema="work", lifespan=lifespan)
 """,
     "shop/tasks.py": """
 import atexit
@@ -196,7 +216,7 @@ def test_a_process_that_django_did_not_start_knows_the_tasks(environment: dict[s
     assert said.split() == ["shop.tasks.note", "shop.tasks.count", "left", "in", "order"]
 
 
-def test_a_worker_that_ran_async_handlers_leaves_in_order(
+def test_a_worker_logs_as_the_project_says_and_leaves_in_order_after_async_code(
     environment: dict[str, str], names: tuple[str, str], tmp_path: Path
 ) -> None:
     python("manage.py", "migrate", "-v0", "--run-syncdb", folder=tmp_path, environment=environment)
@@ -213,5 +233,9 @@ def test_a_worker_that_ran_async_handlers_leaves_in_order(
         until(lambda: look.execute("select state from work.history").fetchall() == [("succeeded",)], what="the job")
         worker.terminate()
 
-    assert "left in order" in log.read_text()
-    assert "was still running" not in log.read_text()
+    lines = log.read_text().splitlines()
+    assert "left in order" in lines
+    assert not [line for line in lines if "was still running" in line]
+    works = [line for line in lines if "works on" in line]
+    assert len(works) == 1
+    assert works[0].startswith("as the project says: ")

@@ -117,6 +117,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_gantt.py::test_marks_of_an_axis_are_all_different",
         [Change("dashboard/gantt.py", "_mark(count * step))", "span(timedelta(seconds=count * step)))")],
     ),
+    # Found by an audit of the dashboard, the doctor and the bounds on who may do what.
+    Mutant(
+        "B1",
+        "who promises a body and sends none counts as one who asks, and takes the room of all others",
+        "tests/dashboard/test_security_server.py::test_idle_connections_leave_room_for_those_who_ask",
+        [Change("dashboard/serve.py", "not is_asked or self.conn.their_state is h11.SEND_BODY", "not is_asked")],
+    ),
     Mutant(
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
@@ -1210,8 +1217,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "J8",
-        "a worker that ran one async handler takes an idle thread for a stuck one, and skips atexit",
-        "tests/contrib/test_django_project.py::test_a_worker_that_ran_async_handlers_leaves_in_order",
+        "async handlers share a thread, and whoever ends first closes the connection under the others",
+        "tests/contrib/test_django_connections.py::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
         [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
     ),
     Mutant(
@@ -1333,6 +1340,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change("db/embedded.py", "if not self._users.join():", "if False:"),
         ],
+    ),
+    Mutant(
+        "cli-idle-pool",
+        "a worker takes an idle thread of the program's own pool for a stuck one, and skips atexit",
+        "tests/cli/test_worker.py::test_an_idle_thread_of_a_pool_of_the_programs_own_is_not_taken_for_a_stuck_one",
+        [Change("cli/worker.py", "    _let_pools_go()\n    deadline", "    deadline")],
+    ),
+    Mutant(
+        "django-lifespan-lasts",
+        "what a lifespan does by the ORM leaves a connection and its thread for as long as the worker lives",
+        "tests/contrib/test_django_connections.py::test_a_lifespan_has_a_thread_for_the_orm_as_it_begins_and_one_as_it_ends_and_none_between",
+        [Change("contrib/django/app.py", "self.lifespan = partial(_Lifespan, self.lifespan)", "pass")],
     ),
     Mutant(
         "L10",
@@ -1788,5 +1807,59 @@ MUTANTS: tuple[Mutant, ...] = (
             )
         ],
         deep="each look at what is locked is given up after two seconds",
+    ),
+    Mutant(
+        "waits-count-as-crashes",
+        "a worker's death counts as a crash for what it had claimed ahead and not begun",
+        "tests/store/test_rescue.py::test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun",
+        [
+            Change(
+                "store/sql/job_rescue.sql",
+                "            when orphans.begun is not true then orphans.crashes\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "progress-does-not-count",
+        "a workflow that records a step between every two deaths of its workers ends as poison",
+        "tests/store/test_rescue.py::test_a_workflow_that_gets_on_is_not_what_workers_die_of",
+        [Change("store/sql/job_rescue.sql", ") then 1\n", ") then orphans.crashes + 1\n")],
+    ),
+    Mutant(
+        "every-worker-looks",
+        "every worker reads who is present, although another has done so a moment ago",
+        "tests/store/test_presence.py::test_where_another_has_just_looked_a_worker_finds_nothing_and_reads_nothing",
+        [
+            Change(
+                "store/sql/worker_look.sql",
+                "where now - before not between 0 and :pause::bigint",
+                "where (now - before not between 0 and :pause::bigint or true)",
+            )
+        ],
+    ),
+    Mutant(
+        "large-record-holds-up",
+        "a workflow whose record is large is folded while all other outcomes wait for it",
+        "tests/worker/test_refused.py::test_a_workflow_with_a_large_record_ends_where_nobody_waits_for_it",
+        [
+            Change(
+                "worker/settle.py",
+                "        large = [one for one in ended if self.recorder.size(one[0]) > _LARGE_RECORD]\n",
+                "        large: list[Finished] = []\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "no-partition-is-the-jobs-fault",
+        "a job for which there is no partition yet fails, as if its outcome were refused",
+        "tests/worker/test_refused.py::test_jobs_without_a_partition_hold_up_no_other",
+        [Change("worker/aside.py", "if not error.lacks_partition and (error.certain", "if (error.certain")],
+    ),
+    Mutant(
+        "step-after-the-lease",
+        "a step begins although the worker's lease is over, and another runs it at the same time",
+        "tests/workflow/test_undo_to_its_end.py::test_a_step_does_not_begin_when_the_lease_is_over",
+        [Change("workflow/play.py", " or not self.stage.ledger.is_ours():", ":")],
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -175,14 +176,25 @@ async def _leave_stuck_tasks(code: int) -> None:
 
 def _leave_stuck_threads(code: int) -> None:
     """A handler that is stuck in a thread must not keep the process: its job has been handed back."""
+    _let_pools_go()
     deadline = time.monotonic() + _THREADS_SECONDS
     for thread in threading.enumerate():
         if thread is threading.main_thread() or (thread.daemon and not isinstance(thread, HandlerThread)):
             continue
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
-            log.warning("left while thread %s was still running; a job in it was handed back", thread.name)
+            log.warning("left while thread %s was still running; if it ran a job, that was handed back", thread.name)
             _exit(code)
+
+
+def _let_pools_go() -> None:
+    """Python lets the idle threads of pools go when it exits, whoever has made them; but only after we have looked.
+
+    Told by its own method not to wait, a pool still runs what it was given. Nobody keeps a list of pools in public.
+    """
+    for pool in gc.get_objects():
+        if issubclass(type(pool), ThreadPoolExecutor):  # isinstance would wake what only looks like something
+            ThreadPoolExecutor.shutdown(pool, wait=False)  # a subclass may wait all the same
 
 
 def _start_anew(app: Rowlock, *, parent: int | None) -> NoReturn:

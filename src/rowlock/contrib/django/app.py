@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from datetime import timedelta
 from functools import partial
+from types import TracebackType
 from weakref import WeakSet
 
 import django
@@ -17,7 +18,7 @@ from rowlock.db import alias as databases
 from rowlock.db.database import Database
 from rowlock.model.handler import Handler
 from rowlock.model.spec import Keep
-from rowlock.worker.around import Async, Plain
+from rowlock.worker.around import Async, Plain, checked, enter
 
 
 class DjangoRowlock(Rowlock):
@@ -43,6 +44,7 @@ class DjangoRowlock(Rowlock):
         deadline: timedelta | None = None,
     ) -> None:
         super().__init__(imports=imports or (), keep=keep, lifespan=lifespan)
+        self.lifespan = partial(_Lifespan, self.lifespan)
         self._discovers = imports is None
         self.alias = alias
         self.hold(
@@ -66,6 +68,27 @@ class DjangoRowlock(Rowlock):
         if self._discovers:
             autodiscover_modules("tasks")
         return super().load()
+
+
+class _Lifespan:
+    """The project's lifespan: its beginning and its end each have a request's care, and a thread for the ORM.
+
+    Not what lies between them: all attempts would share that thread, as they copy the context they are started in.
+    """
+
+    def __init__(self, make: Callable[[], Plain | Async]) -> None:
+        self._make = make
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> None:
+        async with databases.AsForRequest():
+            await enter(self._stack, checked(self._make(), "lifespan"))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        async with databases.AsForRequest():
+            return await self._stack.__aexit__(kind, error, trace)
 
 
 _made: WeakSet[DjangoRowlock] = WeakSet()
