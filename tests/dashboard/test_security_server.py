@@ -103,8 +103,31 @@ def test_a_server_with_many_such_clients_goes_on_answering(running: Running) -> 
 def test_idle_connections_leave_room_for_those_who_ask(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
     monkeypatch.setattr(serve, "_HEADER_SECONDS", 60)
     monkeypatch.setattr(serve, "_MOST_IDLE", 20)
+
     idle = [running.connect("") for _ in range(520)]
 
+    assert_others_are_answered(running, idle)
+
+
+def test_who_keeps_back_the_body_that_was_promised_leaves_room_too(
+    monkeypatch: pytest.MonkeyPatch, running: Running
+) -> None:
+    monkeypatch.setattr(guard, "_BODY_SECONDS", 60)
+    monkeypatch.setattr(serve, "_MOST_IDLE", 20)
+    promise = (
+        "POST /api/queues/pause HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer x\r\n"
+        "content-length: 9\r\nexpect: 100-continue\r\n\r\n"
+    )
+
+    idle = []
+    for _ in range(520):
+        idle.append(running.connect(promise))
+        idle[-1].recv(65536)  # the body is being waited for
+
+    assert_others_are_answered(running, idle)
+
+
+def assert_others_are_answered(running: Running, idle: list[socket.socket]) -> None:
     answers = [httpx.get(f"http://127.0.0.1:{running.port}/api/openapi.json", timeout=30).status_code for _ in range(5)]
 
     assert answers == [200] * 5

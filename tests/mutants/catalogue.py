@@ -121,7 +121,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "B1",
         "who promises a body and sends none counts as one who asks, and takes the room of all others",
-        "tests/dashboard/test_security_server.py::test_idle_connections_leave_room_for_those_who_ask",
+        "tests/dashboard/test_security_server.py::test_who_keeps_back_the_body_that_was_promised_leaves_room_too",
         [Change("dashboard/serve.py", "not is_asked or self.conn.their_state is h11.SEND_BODY", "not is_asked")],
     ),
     Mutant(
@@ -887,7 +887,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "E2",
         "a job whose row cannot be read stays in its queue",
         "tests/worker/test_refused.py::test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run",
-        [Change("store/sql/job_set_aside.sql", "and state = 'ready'", "and state = 'running'")],
+        [Change("store/sql/job_set_aside.sql", "(state = 'ready' or", "(state = 'running' or")],
     ),
     Mutant(
         "E3",
@@ -1516,7 +1516,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "memory-sets-aside",
         "jobs are set aside one after the other while the server is out of memory",
         "tests/worker/test_refused.py::test_while_no_job_can_be_claimed_none_is_set_aside",
-        [Change("worker/claim.py", "for place, fault in doubtful if found else ():", "for place, fault in doubtful:")],
+        [Change("worker/singly.py", "for job_id, fault in doubtful if found else ():", "for job_id, fault in doubtful:")],
     ),
     Mutant(
         "failing-in-silence",
@@ -1811,7 +1811,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "waits-count-as-crashes",
         "a worker's death counts as a crash for what it had claimed ahead and not begun",
-        "tests/store/test_rescue.py::test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun",
+        "tests/store/test_rescue.py::test_a_death_costs_only_what_had_begun",
         [
             Change(
                 "store/sql/job_rescue.sql",
@@ -1861,5 +1861,47 @@ MUTANTS: tuple[Mutant, ...] = (
         "a step begins although the worker's lease is over, and another runs it at the same time",
         "tests/workflow/test_undo_to_its_end.py::test_a_step_does_not_begin_when_the_lease_is_over",
         [Change("workflow/play.py", " or not self.stage.ledger.is_ours():", ":")],
+    ),
+    Mutant(
+        "migration-that-cancels",
+        "a function that carries a workflow over and raises Cancel or SystemExit is told of as a fault of the engine's",
+        "tests/workflow/test_changes.py::test_a_migration_that_fails_blocks_it_and_nothing_is_lost",
+        [
+            Change(
+                "workflow/attempt.py",
+                "except BaseException as error:  # the functions are",
+                "except Exception as error:  # the functions are",
+            )
+        ],
+    ),
+    Mutant(
+        "stopped-clients-keep-sessions",
+        "a process that is stopped while a worker writes to it keeps vacuum from the dead rows of the whole database",
+        "tests/worker/test_refused.py::test_the_server_gives_up_a_session_of_ours_whose_client_reads_nothing",
+        [Change("db/session.py", '    "tcp_user_timeout": "60s",\n', "")],
+    ),
+    Mutant(
+        "settle-without-bounds",
+        "a thousand large results are settled in one statement, which the server has no memory for",
+        "tests/worker/test_refused.py::test_a_settle_takes_no_more_than_a_statement_carries",
+        [Change("worker/settle.py", "room -= size_of(self._finished[0][1])", "room -= 0")],
+    ),
+    Mutant(
+        "record-without-bounds",
+        "a thousand large steps are recorded in one statement, which the server has no memory for",
+        "tests/worker/test_refused.py::test_what_workflows_remember_goes_into_statements_of_no_more_than_so_much",
+        [Change("worker/record.py", "rows - more, characters - longer", "rows - more, characters")],
+    ),
+    Mutant(
+        "pool-looks-then-takes",
+        "two threads that find one idle connection take it at once, and one gets an IndexError",
+        "tests/db/test_pool.py::test_a_connection_that_another_thread_takes_first_is_none",
+        [
+            Change(
+                "db/pool.py",
+                "    try:\n        return idle.pop()\n    except IndexError:\n        return None\n",
+                "    return idle.pop() if idle else None\n",
+            ),
+        ],
     ),
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 from signal import SIGINT, SIGTERM
 from typing import Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -139,7 +140,8 @@ class _Server(uvicorn.Server):
 class _Protocol(H11Protocol):
     """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers for ever.
 
-    And on the one that has been idle for longest, as soon as too many are: they would take the room of all others.
+    And on the one that has been idle for longest, as soon as too many are: they would take the room of all others. Who
+    has asked, and keeps back the body that was promised, is idle too: how long it may take, `guard` says.
     """
 
     idle: dict[_Protocol, None]  # of one server, the oldest first
@@ -171,11 +173,12 @@ class _Protocol(H11Protocol):
 
     def _watch(self) -> None:
         """One span for all the headers of a request, however often a little of them comes."""
-        if _is_asked(self.cycle):
+        is_asked = _is_asked(self.cycle)
+        if is_asked:
             self._calm()
-            return
-        self._rest()
-        if self._patience is None:
+        if not is_asked or self.conn.their_state is h11.SEND_BODY:
+            self._rest()
+        if not is_asked and self._patience is None:
             self._patience = self.loop.call_later(_HEADER_SECONDS, self._hang_up)
 
     def _calm(self) -> None:
