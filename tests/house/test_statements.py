@@ -152,7 +152,11 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.claim: [
         jobs.claim(lanes=[jobs.Lane("q", 0), jobs.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
     ],
-    jobs.claim_suspect: [jobs.claim_suspect(queues=["q"], worker=WORKER)],
+    jobs.claim_suspect: [
+        jobs.claim_suspect(queues=["q"], worker=WORKER),
+        jobs.claim_suspect(queues=["q"], worker=WORKER, only=new_id()),
+    ],
+    jobs.peek_suspects: [jobs.peek_suspects(queues=["q"], limit=5)],
     jobs.begin: [jobs.begin([(CLAIMED, 1.5), (OTHER, 0.0)])],
     jobs.find: [jobs.find("01a1", most=5)],
     jobs.take_up: [jobs.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],

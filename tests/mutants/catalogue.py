@@ -125,6 +125,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("dashboard/serve.py", "not is_asked or self.conn.their_state is h11.SEND_BODY", "not is_asked")],
     ),
     Mutant(
+        "B2",
+        "a migration waits without end, and says nothing, for whoever has taken its advisory lock",
+        "tests/db/test_migrating.py::test_nobody_keeps_a_migration_waiting_without_end_by_an_advisory_lock",
+        [Change("db/migrate.py", "select set_config('lock_timeout', %s, true)", "select set_config('a.b', %s, true)")],
+    ),
+    Mutant(
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
         "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",
@@ -1516,7 +1522,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "memory-sets-aside",
         "jobs are set aside one after the other while the server is out of memory",
         "tests/worker/test_refused.py::test_while_no_job_can_be_claimed_none_is_set_aside",
-        [Change("worker/singly.py", "for job_id, fault in doubtful if found else ():", "for job_id, fault in doubtful:")],
+        [
+            Change(
+                "worker/singly.py", "for job_id, fault in doubtful if found else ():", "for job_id, fault in doubtful:"
+            )
+        ],
     ),
     Mutant(
         "failing-in-silence",
@@ -1796,6 +1806,24 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "broken-suspect",
+        "a suspect that cannot be claimed keeps every worker of its queue from every other job",
+        "tests/worker/test_broken_rows.py::test_a_suspect_that_cannot_be_claimed_is_set_aside_and_all_others_run",
+        [
+            Change(
+                "worker/claim.py",
+                "            rows = await self._link.run(query, tries=TRIES)\n        except Refused as error:  # other",
+                "            rows = await self._link.run(query)\n        except ArithmeticError as error:  # other",
+            )
+        ],
+    ),
+    Mutant(
+        "broken-suspect-stays",
+        "a suspect that cannot be claimed stays where it is, and the one that has been due the longest",
+        "tests/worker/test_broken_rows.py::test_a_suspect_that_cannot_be_claimed_is_set_aside_and_all_others_run",
+        [Change("store/sql/job_set_aside.sql", "(state = 'ready' or waits_for = 'suspect')", "state = 'ready'")],
+    ),
+    Mutant(
         "D14",
         "the overview cannot be read while somebody has locked the jobs",
         "tests/dashboard/test_overview.py::test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read",
@@ -1903,5 +1931,49 @@ MUTANTS: tuple[Mutant, ...] = (
                 "    return idle.pop() if idle else None\n",
             ),
         ],
+    ),
+    Mutant(
+        "waits-for-a-thread-and-runs",
+        "a sync handler, or a step, that waited for a thread begins after its attempt was told that it is over",
+        "tests/worker/test_runner.py::test_what_waited_for_a_thread_while_its_attempt_came_to_an_end_does_not_run",
+        [
+            Change(
+                "worker/call.py",
+                "            if attempt.stopped or attempt.over or attempt.lost is not None:  # while it waited for a thread\n"
+                "                return None, asyncio.CancelledError()\n",
+                "",
+            ),
+        ],
+    ),
+    Mutant(
+        "lost-attempts-stay",
+        "a worker keeps what it knew of every workflow that was taken away from it, for as long as it lives",
+        "tests/worker/test_refused.py::test_of_a_workflow_that_was_taken_away_its_worker_keeps_nothing",
+        [Change("worker/run.py", "            self._memory.forget([row])", "            pass")],
+    ),
+    Mutant(
+        "number-of-a-closed-socket",
+        "a link removes its reader by the number of a socket that is closed, and may hit another one that has it now",
+        "tests/db/test_deadlines.py::test_a_link_that_is_broken_while_it_rests_lets_go_of_the_number_of_its_socket_before_the_socket",
+        [
+            Change(
+                "db/link.py",
+                "            self._stop_reading()  # at once: libpq has closed the socket, and the next one that is opened has its number\n"
+                "            connection.pgconn.finish()\n",
+                "            connection.pgconn.finish()\n            self._stop_reading()\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "begins-anew-without-a-pause",
+        "a worker that fails at once begins anew as fast as it can, with three connections each time",
+        "tests/worker/test_life.py::test_an_incarnation_whose_loop_has_failed_is_followed_after_a_pause",
+        [Change("worker/worker.py", "                    await self._pause(restarts)\n", "")],
+    ),
+    Mutant(
+        "slow-look-again-and-again",
+        "a look from the bottom that is too slow is taken again before each claim",
+        "tests/worker/test_life.py::test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on",
+        [Change("worker/claim.py", "            if not error.slow:  #", "            if True:  #")],
     ),
 )

@@ -136,7 +136,7 @@ def _before(row: Row) -> Lane:
 
 
 def set_aside(job_id: str, *, reason: str) -> Query[str]:
-    """Take a ready job out of its queue, for an operator to look at; answers its id."""
+    """Take a ready job or a suspect out of its queue, for an operator to look at; answers its id."""
     return Query("job_set_aside", {"id": job_id, "reason": reason}, first)
 
 
@@ -158,9 +158,14 @@ def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = 
     )
 
 
-def claim_suspect(*, queues: Iterable[str], worker: str) -> Query[Claimed]:
-    """Claim the one suspect that has been due the longest."""
-    return Query("job_claim_suspect", {"queues": array(queues), "worker": worker}, _claimed)
+def claim_suspect(*, queues: Iterable[str], worker: str, only: str | None = None) -> Query[Claimed]:
+    """Claim the one suspect that has been due the longest, or `only` that one."""
+    return Query("job_claim_suspect", {"queues": array(queues), "worker": worker, "only": only}, _claimed)
+
+
+def peek_suspects(*, queues: Iterable[str], limit: int) -> Query[str]:
+    """The ids of the suspects that are due, in the order in which they would be claimed."""
+    return Query("suspect_peek", {"queues": array(queues), "limit": str(limit)}, first)
 
 
 def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:

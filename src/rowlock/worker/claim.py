@@ -11,7 +11,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from math import inf
 from uuid import UUID
@@ -20,11 +19,11 @@ from rowlock.db.link import Link, Lost, Refused
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, queues, schema, workers
 from rowlock.store.jobs import Lane
-from rowlock.worker.aside import REFUSES
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
 from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.run import Runner
+from rowlock.worker.singly import SINGLY, TRIES, Singly
 
 log = logging.getLogger("rowlock.worker")
 
@@ -53,11 +52,6 @@ _TAKE_UP_EVERY = 5.0
 _TAKE_UP_SHARE = 0.02
 # Whoever sets suspects aside notifies; should that get lost, they are looked for so often.
 _SUSPECT_EVERY = 10.0
-# Tries of a claim before its jobs are claimed one by one, and how many of them are at a time.
-_TRIES = 2
-_SINGLY = 100
-# That claims fail is said so often.
-_TELL_EVERY = 60.0
 # How often a worker of all queues looks for new ones, and for jobs in those it knows; at most this share of its time.
 _LEARN_EVERY = 1.0
 _LEARN_ANEW_EVERY = 60.0
@@ -94,6 +88,7 @@ class Claimer:
         self._runner = runner
         self._reconciler = reconciler
         self._counts = counts
+        self._singly = Singly(link=link, take=self._take)
         self._unfit = unfit
         self.floors = Floors()
         self._wake = asyncio.Event()
@@ -107,7 +102,6 @@ class Claimer:
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
         self._claimed_at = self._next_take_up = self._next_suspect = self._learn_anew_at = 0.0
-        self._next_word = 0.0  # when to say again that claims fail
         runner.held.suspect_ended = self._suspect_ended
         runner.held.suspect_set_aside = lambda: self.notified("suspect")
         self._next_learning = 0.0 if queues.is_all else inf
@@ -177,10 +171,26 @@ class Claimer:
         started = time.monotonic()
         if started < self._next_suspect or not self._runner.wants_suspect:
             return 0
-        rows = await self._link.run(jobs.claim_suspect(queues=self._queues.names, worker=self._worker))
-        self._next_suspect = 0.0 if rows else time.monotonic() + _SUSPECT_EVERY
-        self._take(rows, asked=None, round_trip=time.monotonic() - started)
-        return len(rows)
+        try:
+            query = jobs.claim_suspect(queues=self._queues.names, worker=self._worker)
+            rows = await self._link.run(query, tries=TRIES)
+        except Refused as error:  # other jobs do not wait for that
+            found = await self._claim_suspects_singly(error)
+        else:
+            self._take(rows, None, time.monotonic() - started)
+            found = len(rows)
+        self._next_suspect = 0.0 if found else time.monotonic() + _SUSPECT_EVERY
+        return found
+
+    async def _claim_suspects_singly(self, error: Refused) -> int:
+        self._singly.tell("PostgreSQL refuses to let a suspect be claimed (%s); claiming them one by one", error)
+        queues = self._queues.names
+        return await self._singly.claim(
+            jobs.peek_suspects(queues=queues, limit=SINGLY),
+            lambda job_id: (job_id, jobs.claim_suspect(queues=queues, worker=self._worker, only=job_id)),
+            goes_on=lambda: not self._stopping and self._runner.wants_suspect,
+            asked=None,
+        )
 
     def _suspect_ended(self) -> None:
         if not self._next_suspect:  # there may be another
@@ -198,7 +208,7 @@ class Claimer:
         lanes = self.floors.lanes(self._queues.order(), below=below)
         try:
             rows = await self._link.run(
-                jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=_TRIES
+                jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=TRIES
             )
         except Refused as error:
             if below:  # perhaps it takes too long: look from the floors first
@@ -212,7 +222,7 @@ class Claimer:
         self._looked_below = below
         self._idle = not rows
         self.floors.raise_to(rows)
-        self._take(rows, asked=room, round_trip=ended - started)  # before anything else is waited for
+        self._take(rows, room, ended - started)  # before anything else is waited for
         if started < self._next_take_up or len(rows) == room:
             return len(rows)
         taken = await self._take_up(room - len(rows))
@@ -221,41 +231,15 @@ class Claimer:
         return len(rows) + taken
 
     async def _claim_singly(self, lanes: Sequence[Lane], error: Refused) -> int:
-        """Claim job by job: a claim fails again and again, and one whose row is broken must not stop the others."""
-        if time.monotonic() >= self._next_word:
-            self._next_word = time.monotonic() + _TELL_EVERY
-            log.warning("PostgreSQL refuses a claim (%s); claiming job by job", error)
-        found, doubtful = 0, list[tuple[Lane, Refused]]()
-        with suppress(Refused):
-            for place in await self._link.run(jobs.peek(lanes=lanes, limit=_SINGLY), tries=_TRIES):
-                if self._stopping or self._runner.room() <= 0:
-                    break
-                found += await self._claim_one(place, doubtful)
-            for place, fault in doubtful if found else ():  # others could be claimed: it is not the server that is ill
-                await self._set_aside(place, fault)
-        return found
-
-    async def _claim_one(self, place: Lane, doubtful: list[tuple[Lane, Refused]]) -> int:
-        started = time.monotonic()
-        try:
-            rows = await self._link.run(
-                jobs.claim(lanes=[place], limit=1, worker=self._worker, free=self._runner.free()), tries=_TRIES
-            )
-        except Refused as error:
-            if error.slow:
-                raise
-            if error.unclear:
-                doubtful.append((place, error))
-            else:
-                await self._set_aside(place, error)
-            return 0
-        self._take(rows, asked=1, round_trip=time.monotonic() - started)
-        return len(rows)
-
-    async def _set_aside(self, place: Lane, error: Refused) -> None:
-        job_id = str(UUID(int=UUID(place.id).int + 1))
-        if await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=_TRIES):
-            log.error("%s cannot be claimed (%s); it is set aside: edit, cancel or delete it", job_id, error)
+        self._singly.tell("PostgreSQL refuses a claim (%s); claiming job by job", error)
+        return await self._singly.claim(
+            jobs.peek(lanes=lanes, limit=SINGLY),
+            lambda place: (
+                str(UUID(int=UUID(place.id).int + 1)),
+                jobs.claim(lanes=[place], limit=1, worker=self._worker, free=self._runner.free()),
+            ),
+            goes_on=lambda: not self._stopping and self._runner.room() > 0,
+        )
 
     async def _learn_queues(self) -> bool:
         """Whether there are queues now that we have not looked into before."""
@@ -307,15 +291,15 @@ class Claimer:
         started = time.monotonic()
         query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
         try:
-            rows = await self._link.run(query, tries=_TRIES)
+            rows = await self._link.run(query, tries=TRIES)
         except Refused as error:
             log.error("jobs that wait for code cannot be taken up (%s)", error)  # noqa: TRY400  it is its answer
             return 0
         if rows:
-            self._take(rows, asked=room, round_trip=time.monotonic() - started)
+            self._take(rows, room, time.monotonic() - started)
         return len(rows)
 
-    def _take(self, rows: Sequence[Claimed], *, asked: int | None, round_trip: float) -> None:
+    def _take(self, rows: Sequence[Claimed], asked: int | None, round_trip: float) -> None:
         if rows:
             self._counts.claimed(rows, round_trip)
         self._runner.take(rows, asked=asked, round_trip=round_trip)

@@ -11,6 +11,7 @@ picked as materialized (
     from rowlock.jobs as job
     where job.waits_for = 'suspect'
         and job.run_at <= rowlock.now()
+        and (:only::uuid is null or job.id = :only::uuid)
         and job.queue = any(:queues::text[])
         and job.queue <> all(array(select name from paused where kind = 'queue'))
         and job.task <> all(array(select name from paused where kind = 'task'))
