@@ -68,6 +68,24 @@ def test_a_migration_that_finds_no_moment_changes_nothing_and_says_who_is_in_its
     assert db.execute("select max(version) from rowlock.migrations").fetchone() == (1,)
 
 
+def test_nobody_keeps_a_migration_waiting_without_end_by_an_advisory_lock(
+    migrating: Session, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(url, application_name="report") as other, ThreadPoolExecutor(1) as thread:
+        other.execute("select pg_advisory_xact_lock(hashtextextended('rowlock.migrate', 0))")
+        who = f"PID {other.info.backend_pid} ('report'"
+
+        with pytest.raises(Locked) as locked:
+            migrate(migrating, "rowlock", within=timedelta(0))
+        migrated = thread.submit(migrate, migrating, "rowlock")
+        until(lambda: who in caplog.text, what="a word about who is in the way")
+        other.rollback()
+
+    assert who in str(locked.value)
+    assert "on the lock of migrations" in str(locked.value)
+    assert migrated.result() == [NEXT]
+
+
 # What goes on meanwhile
 
 

@@ -84,10 +84,13 @@ def _apply_at_last(connection: Session, schema: str, *, roles: bool, within: tim
 
 
 def _apply(connection: Session, schema: str, *, roles: bool) -> list[Migration]:
-    """The lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once."""
+    """The advisory lock comes first: even CREATE … IF NOT EXISTS races with itself when ten processes start at once.
+
+    Any login can take it, and keep it: nobody waits for it without end either.
+    """
     with connection.transaction():
-        connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.migrate"])
         connection.execute("select set_config('lock_timeout', %s, true)", [f"{int(_LOCK_TIMEOUT * 1000)}ms"])
+        connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{schema}.migrate"])
         missing = pending(connection, schema)
         if missing:
             connection.execute(script(missing, schema).encode(), prepare=False)
