@@ -62,6 +62,7 @@ TRAPS = [
     "create table pg_temp.steps (job uuid, state text, ended_at timestamptz, error json, child uuid)",
     "create table pg_temp.pauses (kind text, name text, until timestamptz, reason text, actor text, at timestamptz)",
     "create table pg_temp.events (kind text, actor text, details json)",
+    "create table pg_temp.schedules (name text, paused_at timestamptz, paused_until timestamptz, next_at timestamptz)",
     "grant all on pg_temp.history, pg_temp.jobs, pg_temp.keys, pg_temp.pauses, pg_temp.events, pg_temp.steps to public",
     "create table trap.history (id uuid)",
     f"create function trap.tell() returns trigger language plpgsql as $$ begin {TELL}; return null; end $$",
@@ -238,6 +239,8 @@ def test_a_worker_ends_no_pause_that_holds_and_cannot_say_that_an_operator_did(e
         db.execute(
             "insert into rowlock.pauses (kind, name, until, actor, at) values ('queue', 'over', now(), 'ada', now())"
         )
+        for name, until in (("held", None), ("lasts", "1 hour"), ("over", "-1 hour")):
+            add_paused(db, name, until)
 
         ended = worker.execute("select kind, name from rowlock.end_pauses('ada')").fetchall()
         for text in ("delete from rowlock.pauses where name = 'held'", forged, dated):
@@ -245,11 +248,30 @@ def test_a_worker_ends_no_pause_that_holds_and_cannot_say_that_an_operator_did(e
                 worker.execute(text.encode())
 
         left = db.execute("select name from rowlock.pauses").fetchall()
+        paused = db.execute("select name from rowlock.schedules where paused_at is not null order by name").fetchall()
         [event] = db.execute("select kind, actor, login from rowlock.events where kind = 'pause_over'").fetchall()
         login = one(worker, "select session_user")
         db.execute("delete from rowlock.pauses; delete from rowlock.events where kind = 'pause_over'")
+        db.execute("delete from rowlock.schedules")
     assert (ended, left) == ([("queue", "over")], [("held",)])
+    assert paused == [("held",), ("lasts",)]
     assert event == ("pause_over", "ada", login)
+
+
+def add_paused(db: Db, name: str, until: str | None) -> None:
+    db.execute(
+        """
+        insert into rowlock.schedules (
+            name, cron, task, args, queue, priority, attempts, jitter, overlap, catch_up, at_boot, next_at, created_at,
+            paused_at, paused_until, paused_by
+        )
+        values (
+            %s, '* * * * *', 't', '{}', 'q', 0, 1, '0', 'skip', 0, false, now() + interval '1 minute', now(),
+            now() - interval '1 day', now() + %s::interval, 'ada'
+        )
+        """,
+        [name, until],
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock.model.ids import new_id
-from rowlock.store import firing
+from rowlock.store import firing, pauses
 from rowlock.store.firing import Firing, Look, Seen, Slot
 from tests.engine import Engine
 from tests.scheduling import add
@@ -239,7 +239,7 @@ def test_the_jobs_that_may_be_live_are_those_that_are_and_the_new_ones(engine: E
     assert set(one(db, "select jobs::text[] from rowlock.schedules")) == {live, plan.slots[0].job}
 
 
-def test_a_pause_that_is_over_ends_when_the_next_slot_lies_behind_it(engine: Engine, db: Db) -> None:
+def test_upkeep_ends_a_pause_that_is_over_when_the_next_slot_lies_behind_it(engine: Engine, db: Db) -> None:
     for name, until in (("over", "-2 seconds"), ("goes on", "1 hour")):
         add(db, name)
         db.execute(
@@ -247,11 +247,14 @@ def test_a_pause_that_is_over_ends_when_the_next_slot_lies_behind_it(engine: Eng
             " paused_until = rowlock.now() + %s::interval where name = %s",
             [until, name],
         )
-    schedules = seen(engine)
-
-    engine.run(firing.fire([fired(schedule) for schedule in schedules]))
-
     query = "select name, num_nulls(paused_at, paused_until, paused_by, paused_why) from rowlock.schedules"
+
+    engine.run(pauses.expire(actor="me"))
+    before = dict(db.execute(query.encode()).fetchall())
+    engine.run(firing.fire([fired(schedule) for schedule in seen(engine)]))
+    engine.run(pauses.expire(actor="me"))
+
+    assert before == {"over": 0, "goes on": 0}
     assert dict(db.execute(query.encode()).fetchall()) == {"over": 4, "goes on": 0}
 
 

@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow
 from rowlock import Rowlock, current_job
 from rowlock.db.steady import Steady
 from rowlock.model.schedule import Cron, Every, ScheduleSpec
+from rowlock.store import pauses
 from rowlock.store.query import Query
 from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer
 from tests.engine import Engine
@@ -269,6 +270,7 @@ def test_slots_of_a_pause_are_passed_over_and_not_caught_up(connection: Overhear
     looking.look(connection)
     clock.go(3 * MINUTE)
     looking.look(connection)
+    connection.run(pauses.expire(actor="me"))
 
     assert slots(db) == [
         (NOON, False, "paused"),

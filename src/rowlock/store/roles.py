@@ -88,12 +88,12 @@ _SCHEDULE = (
     *("paused_why", "next_at", "last_at", "held", "booted_at", "jobs", "created_at"),
 )
 
-# What code says of a schedule, and what comes of firing it: a pause that is over goes, too.
+# What code says of a schedule, and what comes of firing it. A pause that is over is ended by `end_pauses`.
 _DECLARED = (
     *("name", "cron", "tz", "every", "task", "args", "queue", "priority", "attempts", "version", "expires", "tags"),
     *("jitter", "overlap", "catch_up", "at_boot", "declared", "next_at", "created_at"),
 )
-_FIRED = ("last_at", "held", "booted_at", "jobs", "paused_at", "paused_until", "paused_by", "paused_why")
+_FIRED = ("last_at", "held", "booted_at", "jobs")
 
 _VIEW: Rights = {
     "migrations": {"select": ALL},

@@ -548,6 +548,7 @@ create table rowlock.schedules (
     check (tz is null or cron is not null)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500);
 create index schedules_due on rowlock.schedules (next_at);
+create index schedules_paused on rowlock.schedules (paused_until) where paused_until is not null;
 create index schedules_held on rowlock.schedules (held) where held is not null;
 
 -- One row for each slot of a schedule that was fired or passed over, written with its job: that is what makes it once.
@@ -1151,7 +1152,8 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
     $$;
 
 -- End the pauses whose time is over, which any worker does; answers them. Each is an event of a kind of its own: `resumed` is an
--- operator's. With the owner's rights, so that a worker cannot delete a pause that holds.
+-- operator's. With the owner's rights, so that a worker cannot delete a pause that holds. The pause of a schedule goes without an
+-- event, once no slot can lie in it any more; one that somebody has locked goes the next time.
 create function rowlock.end_pauses(actor text) returns table (kind text, name text)
     language sql volatile security definer
     set search_path = pg_catalog, pg_temp
@@ -1162,6 +1164,17 @@ create function rowlock.end_pauses(actor text) returns table (kind text, name te
     logged as (
         insert into rowlock.events (kind, actor, details)
         select 'pause_over', end_pauses.actor, json_build_object(gone.kind, gone.name, 'until', gone.until) from gone
+    ),
+    over as (
+        select schedule.name
+        from rowlock.schedules as schedule
+        where schedule.paused_until <= rowlock.now() and schedule.paused_until < schedule.next_at
+        for update skip locked
+    ),
+    awake as (
+        update rowlock.schedules as schedule
+        set paused_at = null, paused_until = null, paused_by = null, paused_why = null
+        where schedule.name = any(array(select over.name from over))
     )
     select gone.kind, gone.name from gone
     $$;

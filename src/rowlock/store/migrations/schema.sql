@@ -253,6 +253,7 @@ create table rowlock.schedules (
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=500);
 CREATE INDEX schedules_due ON rowlock.schedules USING btree (next_at);
 CREATE INDEX schedules_held ON rowlock.schedules USING btree (held) WHERE (held IS NOT NULL);
+CREATE INDEX schedules_paused ON rowlock.schedules USING btree (paused_until) WHERE (paused_until IS NOT NULL);
 
 create table rowlock.signals (
     id uuid not null default rowlock.uuid7(),
@@ -460,6 +461,17 @@ AS $function$
     logged as (
         insert into rowlock.events (kind, actor, details)
         select 'pause_over', end_pauses.actor, json_build_object(gone.kind, gone.name, 'until', gone.until) from gone
+    ),
+    over as (
+        select schedule.name
+        from rowlock.schedules as schedule
+        where schedule.paused_until <= rowlock.now() and schedule.paused_until < schedule.next_at
+        for update skip locked
+    ),
+    awake as (
+        update rowlock.schedules as schedule
+        set paused_at = null, paused_until = null, paused_by = null, paused_why = null
+        where schedule.name = any(array(select over.name from over))
     )
     select gone.kind, gone.name from gone
     $function$;

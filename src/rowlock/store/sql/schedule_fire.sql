@@ -47,7 +47,7 @@ fired as (
 ),
 moved as (
     update rowlock.schedules as schedule
-    set (next_at, last_at, held, booted_at, jobs, paused_at, paused_until, paused_by, paused_why) = (
+    set (next_at, last_at, held, booted_at, jobs) = (
         select
             sent.next_ats[place], greatest(schedule.last_at, sent.last_ats[place]), sent.helds[place],
             case when sent.boots[place] then rowlock.now() else schedule.booted_at end,
@@ -60,17 +60,9 @@ moved as (
                 ) as live
                 order by id desc
                 limit 1000
-            ),
-            -- A pause that is over is taken away once no slot can lie in it any more.
-            case when pause.is_over then null else schedule.paused_at end,
-            case when pause.is_over then null else schedule.paused_until end,
-            case when pause.is_over then null else schedule.paused_by end,
-            case when pause.is_over then null else schedule.paused_why end
+            )
         from sent
         cross join array_position(sent.names, schedule.name) as place
-        cross join lateral (
-            select schedule.paused_until <= rowlock.now() and schedule.paused_until < sent.next_ats[place] as is_over
-        ) as pause
     )
     where schedule.name = any(array(select name from mine))
 )
