@@ -224,8 +224,8 @@ class Recorder:
                 loads[0][1].set_exception(_refused(error))
             return
         for row, done in loads:
-            self._sizes[row.token] = sum(map(_size, found[row.id].steps))
-            if not done.done():
+            if not done.done():  # else its attempt is over, and nobody would take the size away
+                self._sizes[row.token] = sum(map(_size, found[row.id].steps))
                 done.set_result(found[row.id])
 
     async def _look_up(self, link: Link, rows: Sequence[Claimed]) -> dict[str, Loaded]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import timedelta
+from typing import Protocol
 
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
@@ -50,6 +51,13 @@ _CANCEL_WITHIN = 2.0
 _MOST_STUCK = 5
 
 
+class Forgetful(Memory, Protocol):
+    """A memory that keeps things about attempts until it is told that they are over."""
+
+    def forget(self, rows: Iterable[Claimed]) -> None:
+        """These attempts are over."""
+
+
 class Runner:
     """The slots of a worker, and the jobs that wait for one."""
 
@@ -65,7 +73,7 @@ class Runner:
         progress: Say,
         speaks: Speaks,
         endings: Endings,
-        memory: Memory,
+        memory: Forgetful,
         worn: Callable[[], object],
         arounds: Sequence[Around] = (),
     ) -> None:
@@ -83,6 +91,7 @@ class Runner:
             left=self._leave_behind,
         )
         self._finished = finished
+        self._memory = memory
         self._counts = counts
         self._report = Report()
         self._worn = worn
@@ -242,6 +251,8 @@ class Runner:
     def _discard(self, row: Claimed) -> None:
         log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
         self.held.forget(row)
+        if row.version is not None:
+            self._memory.forget([row])  # nobody settles it, which is what usually sees to that
 
     # Stopping
 
