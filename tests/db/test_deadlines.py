@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,7 +20,7 @@ from rowlock.db.link import Link
 from rowlock.db.session import aconnect, connect
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.store import queues
-from tests.waiting import until
+from tests.waiting import auntil, until
 
 SHORT = 0.3
 # Far beyond every deadline here, and what psycopg would have waited for at the least.
@@ -162,6 +163,33 @@ def test_a_link_comes_back_on_another_connection_when_its_own_hangs(url: str) ->
         return answer
 
     assert len(asyncio.run(ask())) == 1
+
+
+def test_a_link_that_is_broken_while_it_rests_lets_go_of_the_number_of_its_socket_before_the_socket(url: str) -> None:
+    """A socket that is closed leaves its number to the next one, perhaps in another thread: it is not ours to read."""
+    open_still: list[bool] = []
+
+    async def rest() -> bool:
+        link, woken, loop = Link(url, "rowlock", name="test"), asyncio.Event(), asyncio.get_running_loop()
+        connection = await link.open()
+        pgconn: Any = connection.pgconn
+        remove_reader = loop.remove_reader
+
+        def remove(number: int) -> bool:
+            open_still.append(pgconn.pgconn_ptr is not None)
+            return bool(remove_reader(number))
+
+        loop.remove_reader = remove  # type: ignore[method-assign, assignment]
+        resting = asyncio.create_task(link.rest(woken, NEVER))
+        with connect(url, name="other") as other:
+            await auntil(lambda: link._reads is not None)
+            other.execute("select pg_terminate_backend(%s)", [connection.info.backend_pid])
+            answer = await resting
+        await link.close()
+        return answer
+
+    assert asyncio.run(rest())
+    assert open_still == [True]
 
 
 def test_a_link_knocks_less_and_less_often_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -19,6 +20,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, SchemaMissing, Task
+from rowlock.db import pool
 from tests.db.wire import Wire
 from tests.engine import Engine
 from tests.waiting import until
@@ -82,6 +84,19 @@ def test_one_caller_after_the_other_shares_a_connection(task: T, db: Db) -> None
 
     assert len(sessions(db)) == 1
     assert len(jobs(db)) == 3
+
+
+def test_a_connection_that_another_thread_takes_first_is_none() -> None:
+    class TakenBetween(list[Any]):
+        """Between the look, which says that there is one, and the taking, another thread has had its turn."""
+
+        def __bool__(self) -> bool:
+            return True
+
+        def __len__(self) -> int:
+            return 1
+
+    assert pool.taken(TakenBetween()) is None
 
 
 def test_many_threads_share_a_few_connections(task: T, db: Db) -> None:

@@ -247,6 +247,22 @@ def test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun(dead: En
     assert len(ids) == 4
 
 
+def test_a_death_costs_only_what_had_begun(dead: Engine, other: Engine, db: Db) -> None:
+    dead.enqueue(3)
+    rows = dead.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=3, worker=dead.worker, free=1))
+    begun, *ahead = sorted(rows, key=lambda row: (not row.begun, row.id))
+    die(dead, db)
+
+    rescued = {row.id: row for row in rescue(other, *rows)}
+
+    assert (rescued[begun.id].crashes, rescued[begun.id].has_crashed) == (1, True)
+    assert [(rescued[row.id].crashes, rescued[row.id].has_crashed) for row in ahead] == [(0, False)] * 2
+    assert dict(db.execute("select id::text, crashes from rowlock.jobs").fetchall()) == {
+        begun.id: 1,
+        **{row.id: 0 for row in ahead},
+    }
+
+
 def test_a_second_crash_sets_a_job_aside_and_a_pardon_lets_it_back(dead: Engine, other: Engine, db: Db) -> None:
     dead.enqueue()
     db.execute("update rowlock.jobs set crashes = 1")

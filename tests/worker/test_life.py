@@ -8,16 +8,20 @@ import threading
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
 
 from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
+from rowlock.db.link import Link, Lost
+from rowlock.store.query import Query
 from rowlock.worker import claim, lanes
+from rowlock.worker.worker import Worker
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
-from tests.worker.working import Db, ended, one, work_off, work_until
+from tests.worker.working import Db, ended, one, work_off, work_until, working
 
 SOON = timedelta(seconds=1)
 TERMINATE = """select count(pg_terminate_backend(pid)) from pg_stat_activity
@@ -420,3 +424,80 @@ def test_an_operators_retention_wins_over_the_tasks_own(app: Rowlock, db: Db) ->
 
     days = "select queue, expires_on - (ended_at at time zone 'UTC')::date from rowlock.history order by queue"
     assert db.execute(days.encode()).fetchall() == [("default", 3), ("long", 300)]
+
+
+# What goes wrong within
+
+
+def test_an_incarnation_whose_loop_has_failed_is_followed_after_a_pause(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[int] = []
+    run = claim.Claimer.run
+
+    async def fail(claimer: claim.Claimer) -> None:
+        if len(pauses) < 3:
+            raise RuntimeError("a fault of ours")
+        await run(claimer)
+
+    async def pause(_worker: Worker, restarts: int) -> None:
+        pauses.append(restarts)
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    monkeypatch.setattr(claim.Claimer, "run", fail)
+    monkeypatch.setattr(Worker, "_pause", pause)
+    quick.enqueue()
+    work_until(app, lambda: ended(db))
+
+    assert pauses == [1, 2, 3]
+
+
+def test_the_pause_after_a_fault_grows_and_ends_when_the_worker_is_stopped(
+    app: Rowlock, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = app.worker()
+    worker.stop()
+
+    async def pause() -> None:
+        for restarts in range(1, 10):
+            await worker._pause(restarts)
+
+    asyncio.run(pause())
+
+    said: list[Any] = [entry.args for entry in caplog.records if "begins anew" in entry.msg]
+    longest = [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert [restarts for restarts, _ in said] == list(range(1, 10))
+    assert all(most / 2 <= seconds <= most for (_, seconds), most in zip(said, longest, strict=True))
+
+
+def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks: list[str] = []
+
+    async def late(link: Link, query: Query[object]) -> list[object]:
+        looks.append(query.name)
+        connection = await link.open()
+        await connection.execute("set statement_timeout = 1")
+        try:
+            await connection.execute("select pg_sleep(60)")
+        except psycopg.errors.QueryCanceled as error:
+            raise Lost(error) from error
+        finally:
+            await connection.execute("set statement_timeout = 0")
+        raise AssertionError("PostgreSQL has not ended it")
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    monkeypatch.setattr(Link, "once", late)
+    with working(app):
+        until(lambda: looks)
+        for count in (1, 2):
+            quick.enqueue()
+            until(lambda count=count: len(ended(db)) == count)  # type: ignore[misc]
+
+    assert looks == ["lane_due"]  # and no other, for the next one would take as long
+    assert caplog.text.count("a look at all that the queues hold is too slow") == 1

@@ -6,22 +6,26 @@ import asyncio
 import logging
 import sys
 import threading
+from collections import deque
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
 
 from rowlock import Rowlock
-from rowlock.db import partitions
+from rowlock.db import partitions, session
 from rowlock.db.link import Link, Refused
 from rowlock.db.session import CommitLost, Server, connect
 from rowlock.model.ids import new_id
+from rowlock.model.outcome import Succeeded
 from rowlock.model.row import NewJob
 from rowlock.store import jobs
 from rowlock.store.query import LARGEST_STATEMENT, Query, first
 from rowlock.worker import record, settle
 from rowlock.workflow.context import Context
+from tests.engine import Engine
 from tests.waiting import until
 from tests.worker.working import Db, ended, one, work_off, work_until, working
 
@@ -40,6 +44,16 @@ def breaks(db: Db, table: str, when: str, state: str = "XX001") -> None:
         f"create trigger broken before insert or update on rowlock.{table} for each row when ({when}) "
         "execute function public.broken()".encode()
     )
+
+
+def counts_tries(db: Db) -> None:
+    """Every statement that writes history counts, in a sequence: that counts on, whatever is rolled back."""
+    db.execute("create sequence public.tries")
+    db.execute(
+        """create function public.tried() returns trigger language plpgsql as
+        $$ begin perform nextval('public.tries'); return null; end $$"""
+    )
+    db.execute("create trigger tried before insert on rowlock.history execute function public.tried()")
 
 
 @pytest.fixture(autouse=True)
@@ -251,6 +265,9 @@ def test_jobs_without_a_partition_hold_up_no_other(app: Rowlock, db: Db, monkeyp
     @app.task(name="kept")
     async def kept() -> None: ...
 
+    def runs(db: Db) -> bool:
+        return bool(one(db, "select state = 'running' from rowlock.jobs"))
+
     making, allowed = partitions.make_partitions, threading.Event()
 
     def make(*args: object, **options: object) -> None:
@@ -266,10 +283,14 @@ def test_jobs_without_a_partition_hold_up_no_other(app: Rowlock, db: Db, monkeyp
             "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass"
         ):
             db.execute(f"drop table {name}".encode())
+        counts_tries(db)
         kept.enqueue()
         until(lambda: one(db, f"{APART} and datname = current_database()"))
         quick.enqueue()
         until(lambda: one(db, "select count(*) = 1 from rowlock.jobs"))
+        tries = one(db, "select last_value from public.tries")
+        until(lambda: one(db, "select last_value - %s > 10 from public.tries", tries) or not runs(db))
+        assert runs(db)  # however often it was tried, and although others could be settled: the job is not to blame
         allowed.set()
         until(lambda: len(ended(db)) == 1)
 
@@ -280,6 +301,90 @@ def test_a_statement_carries_no_more_than_so_much(app: Rowlock, db: Db) -> None:
     new = [NewJob(new_id(), "default", "t", "x" * (LARGEST_STATEMENT // 3), 0, 1) for _ in range(7)]
 
     assert [len(chunk) for chunk in jobs.chunks(new)] == [3, 3, 1]
+
+
+def test_a_settle_takes_no_more_than_a_statement_carries(url: str) -> None:
+    nobody: Any = None
+
+    async def batches() -> list[int]:
+        settler = settle.Settler(
+            link=Link(url, "rowlock", name="test"),
+            keep=nobody,
+            keep_cancelled=HOUR,
+            settled=nobody,
+            breakers=nobody,
+            make_partitions=nobody,
+            actor="test",
+            is_ours=nobody,
+        )
+        for _ in range(3):
+            settler.add(nobody, Succeeded("x" * (LARGEST_STATEMENT // 2)))
+        return [len(settler._take()) for _ in range(3)]
+
+    assert asyncio.run(batches()) == [2, 1, 0]
+
+
+def test_what_workflows_remember_goes_into_statements_of_no_more_than_so_much() -> None:
+    left = deque("x" * (LARGEST_STATEMENT // size) for size in (2, 2, 2, 1))
+
+    taken = [record._fill(left, lambda text: (1, len(text))) for _ in range(3)]
+
+    assert [len(batch) for batch in taken] == [2, 1, 1]
+
+
+def test_of_a_workflow_that_was_taken_away_its_worker_keeps_nothing(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robbed, recorders = threading.Event(), list[record.Recorder]()
+
+    class Recorder(record.Recorder):
+        def __init__(self, **given: Any) -> None:  # noqa: ANN401  its own
+            super().__init__(**given)
+            recorders.append(self)
+
+    async def rob() -> None:
+        db.execute("update rowlock.jobs set state = 'ready', token = null, run_at = rowlock.now() + interval '1 h'")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            robbed.set()
+
+    @app.workflow(name="w")
+    async def w(ctx: Context) -> None:
+        await ctx.step(str, "what is remembered")
+        await ctx.step(rob)
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    monkeypatch.setattr(settle, "Recorder", Recorder)
+    w.enqueue()
+    with working(app, lease=timedelta(seconds=1)):
+        until(robbed.is_set)
+        quick.enqueue()
+        until(lambda: ended(db))  # whatever its worker does when an attempt is lost, it has done
+
+    assert [(recorder._sizes, recorder.told) for recorder in recorders] == [({}, {})]
+
+
+def test_what_is_read_for_an_attempt_that_is_over_is_not_kept(url: str, db: Db) -> None:
+    engine = Engine(url)
+    engine.enqueue()
+    [row] = engine.claim()
+    engine.close()
+
+    async def go() -> dict[str, int]:
+        recorder = record.Recorder(wake=lambda: None, actor="test", is_ours=lambda: True)
+        link = Link(url, "rowlock", name="test")
+        loading = asyncio.ensure_future(recorder.load(row))
+        await asyncio.sleep(0)
+        loading.cancel()
+        await asyncio.wait([loading])
+        await recorder.look(link)
+        await link.close()
+        return recorder._sizes
+
+    assert asyncio.run(go()) == {}
 
 
 def test_behind_a_pooler_nobody_gets_into_the_transaction_of_another(url: str, db: Db) -> None:
@@ -319,4 +424,12 @@ def test_the_server_ends_what_an_engine_session_has_given_up_on(url: str) -> Non
 
     assert settings["statement_timeout"] == "7000"
     assert settings["client_connection_check_interval"] == ("1000" if sys.platform == "linux" else "0")
-    assert settings["tcp_user_timeout"] in ("60000", "0")  # over a Unix socket there is none
+    assert settings["tcp_user_timeout"] == "0"  # over a Unix socket there is none, whatever is asked for
+
+
+@pytest.mark.parametrize(("local", "asked"), [(False, True), (True, False)], ids=["ours", "lent by a pooler"])
+def test_the_server_gives_up_a_session_of_ours_whose_client_reads_nothing(*, local: bool, asked: bool) -> None:
+    """The test server is reached by a socket on which PostgreSQL keeps no such setting: so what is asked for counts."""
+    said = session._configure(170000, 5.0, None, engine=True, local=local)
+
+    assert ("set_config('tcp_user_timeout', '60s', false)" in said) is asked

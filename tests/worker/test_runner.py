@@ -14,7 +14,8 @@ from rowlock import LeaseLost, Rowlock, current_job
 from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.worker import ahead
-from rowlock.worker.attempt import unheard
+from rowlock.worker.attempt import Attempt, unheard
+from rowlock.worker.call import Caller, Returned
 from rowlock.worker.count import Counts
 from rowlock.worker.mark import Marker
 from rowlock.worker.run import Runner
@@ -160,6 +161,24 @@ def test_only_the_attempts_that_have_lost_their_jobs_are_stopped() -> None:
     _, finished = play(part, slots=2)
 
     assert finished == [("2", HandedBack())]
+
+
+@pytest.mark.parametrize("how", ["stopped", "over", "lost"])
+def test_what_waited_for_a_thread_while_its_attempt_came_to_an_end_does_not_run(how: str) -> None:
+    """The loop has told the attempt, and has not come yet to cancel what waits. Steps of workflows go this way, too."""
+    nobody: Any = None
+    endings = Endings(nobody, {}, nobody, nobody)
+    attempt, ran = Attempt(claimed(1)), list[str]()
+
+    async def thread_at_last(call: Callable[[], Returned]) -> Returned:
+        setattr(attempt, how, "yes")
+        return call()
+
+    caller = Caller(handlers={}, in_thread=thread_at_last, speaks=nobody, endings=endings, memory=nobody)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(caller._step_in_thread(attempt, lambda: ran.append("began")))
+
+    assert ran == []
 
 
 def test_the_runner_knows_whose_coroutine_a_task_is() -> None:

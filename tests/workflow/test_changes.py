@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rowlock import Rowlock
+from rowlock import Cancel, Rowlock
 from rowlock.testing import drain
 from rowlock.workflow.context import Context
 from tests.depth import deep
@@ -258,9 +258,20 @@ def test_state_is_carried_over_by_migrations_one_after_the_other(url: str, db: D
         assert one(db, "select version from rowlock.history") == 3
 
 
-def test_a_migration_that_fails_blocks_it_and_nothing_is_lost(url: str, db: Db) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyError("lines"), "KeyError: 'lines'"),
+        (Cancel("x"), "rowlock.errors.Cancel: x"),
+        (SystemExit("x"), "SystemExit: x"),
+    ],
+    ids=["an error", "a cancel", "an exit"],
+)
+def test_a_migration_that_fails_blocks_it_and_nothing_is_lost(
+    url: str, db: Db, error: BaseException, said: str
+) -> None:
     def broken(_state: dict[str, Any]) -> dict[str, Any]:
-        raise KeyError("lines")
+        raise error
 
     with Rowlock(url) as old:
         job = versions(old, 1)[1].enqueue(7)
@@ -274,5 +285,5 @@ def test_a_migration_that_fails_blocks_it_and_nothing_is_lost(url: str, db: Db) 
 
     assert everything(db) == before
     assert one(db, "select reason from rowlock.jobs") == (
-        "the state of version 1 could not be carried over to version 2: KeyError: 'lines'; fix the migration"
+        f"the state of version 1 could not be carried over to version 2: {said}; fix the migration"
     )
