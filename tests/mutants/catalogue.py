@@ -131,6 +131,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/migrate.py", "select set_config('lock_timeout', %s, true)", "select set_config('a.b', %s, true)")],
     ),
     Mutant(
+        "B3",
+        "a worker's role may end the pause of a schedule, or say that somebody else has paused it",
+        "tests/faults/test_roles.py::test_nobody_else_may",
+        [
+            Change(
+                "store/roles.py",
+                '"booted_at", "jobs")\n\n_VIEW',
+                '"booted_at", "jobs", "paused_at", "paused_until")\n\n_VIEW',
+            )
+        ],
+    ),
+    Mutant(
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
         "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",
@@ -1824,6 +1836,54 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/job_set_aside.sql", "(state = 'ready' or waits_for = 'suspect')", "state = 'ready'")],
     ),
     Mutant(
+        "broken-orphan",
+        "a job whose rescue fails by anything but its data keeps all of its batch running for ever",
+        "tests/worker/test_broken_rows.py::test_a_job_that_cannot_be_rescued_keeps_none_of_its_batch_running",
+        [
+            Change(
+                "db/steady.py",
+                "with self.blaming(), connection.transaction():",
+                "with self._reaching(), connection.transaction():",
+            )
+        ],
+    ),
+    Mutant(
+        "broken-like-a-partition",
+        "what a trigger refuses is taken for a missing partition, and not taken apart",
+        "tests/worker/test_broken_rows.py::test_a_job_that_cannot_be_rescued_keeps_none_of_its_batch_running",
+        [
+            Change(
+                "worker/halve.py",
+                "            self._try(connection, batch)\n        else:",
+                "            pass\n        else:",
+            )
+        ],
+    ),
+    Mutant(
+        "broken-for-good",
+        "orphans that could not be rescued while the server was ill are never rescued by this worker",
+        "tests/worker/test_broken_rows.py::test_while_no_job_can_be_rescued_none_is_left_out_for_good",
+        [Change("worker/halve.py", "is_certain = not (error.unclear or error.lacks_partition)", "is_certain = True")],
+    ),
+    Mutant(
+        "broken-schedule",
+        "a schedule that cannot be fired keeps all that are due with it from being fired",
+        "tests/worker/test_broken_rows.py::test_a_schedule_that_cannot_be_fired_keeps_no_other_from_it",
+        [
+            Change(
+                "worker/schedule.py",
+                "            self._halver.take_apart(connection, batch, error)\n",
+                "            log.warning(error)\n",
+            )
+        ],
+    ),
+    Mutant(
+        "broken-expired",
+        "an expired job that cannot be ended keeps all others from being ended",
+        "tests/worker/test_broken_rows.py::test_an_expired_job_that_cannot_be_ended_keeps_no_other_from_it",
+        [Change("worker/upkeep.py", "            with connection.blaming():\n", "            if connection:\n")],
+    ),
+    Mutant(
         "D14",
         "the overview cannot be read while somebody has locked the jobs",
         "tests/dashboard/test_overview.py::test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read",
@@ -1975,5 +2035,29 @@ MUTANTS: tuple[Mutant, ...] = (
         "a look from the bottom that is too slow is taken again before each claim",
         "tests/worker/test_life.py::test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on",
         [Change("worker/claim.py", "            if not error.slow:  #", "            if True:  #")],
+    ),
+    Mutant(
+        "renewals-wait-for-standbys",
+        "a synchronous standby that hangs costs every worker its lease, and every job its attempt",
+        "tests/store/test_presence.py::test_a_renewal_waits_for_no_standby_and_what_its_session_says_next_does_again",
+        [
+            Change(
+                "store/sql/worker_renew.sql",
+                "    pg_catalog.set_config('synchronous_commit', 'local', true);",
+                "    null;",
+            )
+        ],
+    ),
+    Mutant(
+        "renewals-loosen-the-session",
+        "whatever the renewing session writes after a renewal waits for no standby either",
+        "tests/store/test_presence.py::test_a_renewal_waits_for_no_standby_and_what_its_session_says_next_does_again",
+        [
+            Change(
+                "store/sql/worker_renew.sql",
+                "'synchronous_commit', 'local', true)",
+                "'synchronous_commit', 'local', false)",
+            )
+        ],
     ),
 )

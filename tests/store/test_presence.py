@@ -247,3 +247,23 @@ def test_a_worker_that_is_just_being_renewed_is_left_alone(sweeper: Engine, work
 def rescue(sweeper: Engine, job_id: str, token: str) -> list[Any]:
     query: Query[Any] = jobs.rescue([Orphan(job_id, token)], crashes=3, keep=Keep(), actor="test")
     return sweeper.run(query)
+
+
+def test_a_renewal_waits_for_no_standby_and_what_its_session_says_next_does_again(worker: Engine, db: Db) -> None:
+    db.execute("create table public.commits (setting text)")
+    db.execute(
+        """create function public.committing() returns trigger language plpgsql as $$ begin
+            insert into public.commits values (current_setting('synchronous_commit')); return null;
+        end $$"""
+    )
+    db.execute(
+        """create constraint trigger committing after update on rowlock.workers
+        deferrable initially deferred for each row execute function public.committing()"""
+    )
+    worker.connection.execute("set synchronous_commit = remote_apply")
+
+    worker.run(workers.renew(worker=worker.worker))
+    after = worker.connection.execute("show synchronous_commit").fetchone()
+
+    assert db.execute("select setting from public.commits").fetchall() == [("local",)]
+    assert after == ("remote_apply",)

@@ -94,7 +94,12 @@ def renew(*, worker: str, blocked: float | None = None, blocked_by: str | None =
     `blocked` is for how many seconds the worker's event loop has stood still, and `blocked_by` what blocks it.
     """
     said = None if blocked is None else str(blocked)
-    return Query("worker_renew", {"worker": worker, "blocked": said, "blocked_by": blocked_by}, Renewed._make)
+    return Query("worker_renew", {"worker": worker, "blocked": said, "blocked_by": blocked_by}, _renewed)
+
+
+def _renewed(row: Row) -> Renewed:
+    now, version, compatible, _setting = row
+    return Renewed(now, version, compatible)
 
 
 def held(*, worker: str, seen: Holding = UNSEEN) -> Query[Holding]:
