@@ -69,7 +69,16 @@ WORKS = {
     ),
     *("lane_list", "lane_count", "lane_due", "running_count", "waiting_count", "parked_count", "job_live"),
     "event_clear",
-    *("job_set_aside", "lane_peek", "suspect_peek", "queue_used", "worker_know", "worker_serve", "worker_serving"),
+    *(
+        "job_set_aside",
+        "lane_peek",
+        "suspect_peek",
+        "expired_peek",
+        "queue_used",
+        "worker_know",
+        "worker_serve",
+        "worker_serving",
+    ),
     *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
     *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
@@ -83,7 +92,7 @@ EXAMINES = {
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("lane_peek", "suspect_peek", "queue_used", "worker_know", "worker_serving"),
+    *("lane_peek", "suspect_peek", "expired_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",

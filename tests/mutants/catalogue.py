@@ -295,8 +295,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_liveness.py::test_a_job_that_postgresql_refuses_to_rescue_is_left_and_the_others_are_not",
         [
             Change(
-                "worker/rescue.py",
-                "        middle = len(orphans) // 2\n        for half in (orphans[:middle], orphans[middle:]):",
+                "worker/halve.py",
+                "        middle = len(batch) // 2\n        for half in (batch[:middle], batch[middle:]):",
                 "        for half in ():",
             ),
         ],

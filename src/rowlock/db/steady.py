@@ -16,7 +16,7 @@ import psycopg
 
 from rowlock.db.link import Refused
 from rowlock.db.session import Server, Session, connect, converse, run
-from rowlock.db.trouble import Trouble, first_line, trouble
+from rowlock.db.trouble import Blame, Trouble, blame, first_line, trouble
 from rowlock.errors import SchemaMissing
 from rowlock.store import duties
 from rowlock.store.duties import Taken
@@ -96,13 +96,24 @@ class Steady:
             raise Unreachable(first_line(error)) from error
 
     @contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Refused also where what is said may be the reason, and not the server: a batch can then be taken apart."""
+        try:
+            with self._reaching():
+                yield
+        except psycopg.Error as error:
+            if blame(error) is Blame.SURROUNDINGS:
+                raise
+            raise Refused(error, certain=False) from error
+
+    @contextmanager
     def sweep(self, duty: str, *, worker: str | None = None) -> Iterator[bool]:
         """A transaction that has a duty of the fleet's to itself; False when another has it.
 
-        A `worker` has it only as long as its own lease holds.
+        A `worker` has it only as long as its own lease holds. Refused as by `blaming`.
         """
         connection = self.open()
-        with self._reaching(), connection.transaction():
+        with self.blaming(), connection.transaction():
             yield self._is_ours(duty, duties.take(duty, worker=worker))
 
     def has_turn(self, duty: str, *, every: timedelta) -> bool:

@@ -16,9 +16,14 @@ HASTENED_AT_ONCE = 1_000
 _HASTENED_WITHIN = timedelta(hours=1)
 
 
-def expire(*, keep: timedelta) -> Query[int]:
+def expire(*, keep: timedelta, limit: int = CHUNK, without: Iterable[str] = ()) -> Query[int]:
     """End a chunk of the jobs that have expired and do not run, kept in history for `keep`; answers how many."""
-    return Query("job_expire", {"limit": str(CHUNK), "keep": interval(keep)}, first)
+    return Query("job_expire", {"limit": str(limit), "keep": interval(keep), "without": plain_array(without)}, first)
+
+
+def peek(*, without: Iterable[str] = ()) -> Query[str]:
+    """The id of the job that would be ended first, if there is one."""
+    return Query("expired_peek", {"without": plain_array(without)}, first)
 
 
 def hasten(*, by: timedelta, queues: Iterable[str]) -> Query[str]:

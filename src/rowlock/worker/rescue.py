@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from rowlock.db.link import Refused
-from rowlock.db.partitions import make_partitions
 from rowlock.db.steady import Steady
 from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import jobs, workers
+from rowlock.worker.halve import Halver, LeftOut
 from rowlock.worker.lease import Lease
 from rowlock.workflow.attempt import MOST_CRASHES
 
@@ -44,10 +44,15 @@ class Rescuer:
         self._lease = lease
         self._actor = actor
         self._keep = keep
-        self._longest = longest
         self._starts = time.monotonic() + patience.total_seconds()
         self._is_unfinished = False
-        self._left: set[str] = set()
+        self._left_out = LeftOut("job", "rescued")
+        self._halver = Halver[Orphan](
+            write=self._take_half,
+            left_out=self._left_out,
+            marked=lambda orphan: (orphan.token, orphan.id),
+            longest=longest,
+        )
 
     def look(self, connection: Steady) -> None:
         """One cheap look, which finds nothing most of the time; and nothing at all where another has just looked."""
@@ -73,12 +78,15 @@ class Rescuer:
             with connection.sweep("rescue", worker=self._worker) as free:
                 if not free:
                     return 0
-                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=self._left, worker=self._worker))
+                left = self._left_out.marks()
+                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=left, worker=self._worker))
                 rescued = self._take(connection, orphans)
                 if len(orphans) < _BATCH:
                     [self._is_unfinished] = connection.run(workers.bury())
         except Refused as error:
-            self._take_apart(connection, orphans, error)
+            if not orphans:
+                raise
+            self._halver.take_apart(connection, orphans, error)
         else:
             _report(rescued)
         return len(orphans)
@@ -90,25 +98,10 @@ class Rescuer:
             jobs.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor, worker=self._worker)
         )
 
-    def _take_apart(self, connection: Steady, orphans: Sequence[Orphan], error: Refused) -> None:
-        """PostgreSQL refuses a batch: it is halved until the bad job stands alone, and that one is left where it is."""
-        if error.lacks_partition:
-            log.warning("%d jobs cannot be rescued yet: %s; the missing partitions are being made", len(orphans), error)
-            make_partitions(connection.open(), connection.schema, longest=self._longest)
-            return  # the next sweep finds them again
-        if len(orphans) == 1:
-            log.error("job %s cannot be rescued: PostgreSQL refuses it (%s)", orphans[0].id, error)
-            self._left.add(orphans[0].token)
-            return
-        middle = len(orphans) // 2
-        for half in (orphans[:middle], orphans[middle:]):
-            try:
-                with connection.sweep("rescue", worker=self._worker) as free:
-                    rescued = self._take(connection, half) if free else []
-            except Refused as refused:
-                self._take_apart(connection, half, refused)
-            else:
-                _report(rescued)
+    def _take_half(self, connection: Steady, orphans: Sequence[Orphan]) -> None:
+        with connection.sweep("rescue", worker=self._worker) as free:
+            rescued = self._take(connection, orphans) if free else []
+        _report(rescued)
 
 
 _BECOMES = {

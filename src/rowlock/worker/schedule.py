@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from rowlock.db.link import Refused
-from rowlock.db.partitions import make_partitions
 from rowlock.db.steady import Steady
 from rowlock.errors import InvalidOption
 from rowlock.model.firing import Due, Passed, Plan, plan
@@ -24,6 +23,7 @@ from rowlock.model.ids import new_id
 from rowlock.model.schedule import Every, Overlap, ScheduleSpec, read_rule
 from rowlock.store import declaring, firing
 from rowlock.store.firing import Firing, Seen, Slot
+from rowlock.worker.halve import Halver, LeftOut
 
 log = logging.getLogger("rowlock.upkeep")
 
@@ -91,15 +91,22 @@ class Firer:
         """`keep` is how long history keeps jobs that were replaced, `longest` how long it keeps any."""
         self._boot = boot
         self._keep = keep
-        self._longest = longest
-        self._left_out: set[str] = set()
+        self._senseless: set[str] = set()
+        self._left_out = LeftOut("schedule", "fired")
+        self._halver = Halver[Planned](
+            write=self._sweep,
+            left_out=self._left_out,
+            marked=lambda one: (one.firing.mark, one.firing.name),
+            longest=longest,
+        )
 
     def look(self, connection: Steady) -> timedelta:
         """Fire what is due; answers how soon to look again."""
         began = time.monotonic()
         boot = self._boot
+        left_out = [*self._senseless, *self._left_out.marks()]
         lines = connection.run(
-            firing.due(limit=_SCHEDULES, left_out=self._left_out, boots=boot.names, booted_before=boot.booted_before)
+            firing.due(limit=_SCHEDULES, left_out=left_out, boots=boot.names, booted_before=boot.booted_before)
         )
         now, next_in, holds, _ = lines[0]
         found = [line.schedule for line in lines if line.schedule is not None]
@@ -125,17 +132,20 @@ class Firer:
             return decide(schedule, now)
         except (InvalidOption, ValueError, OverflowError) as error:
             log.error("schedule %s cannot be fired by this worker: %s", schedule.name, error)  # noqa: TRY400  it says all
-            self._left_out.add(schedule.mark)
+            self._senseless.add(schedule.mark)
             return None
 
     def _fire(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
         """How soon to look again, if that was not all: others are at it, or a job that was replaced has ended."""
         try:
-            with connection.sweep("schedules") as free:
-                return self._say(connection, batch) if free else _SHORTLY
+            return self._sweep(connection, batch)
         except Refused as error:
-            self._take_apart(connection, batch, error)
+            self._halver.take_apart(connection, batch, error)
             return _SHORTLY
+
+    def _sweep(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+        with connection.sweep("schedules") as free:
+            return self._say(connection, batch) if free else _SHORTLY
 
     def _say(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
         done = set(connection.run(firing.fire(one.firing for one in batch)))
@@ -151,23 +161,6 @@ class Firer:
         if replaced:
             log.info("schedule %s: its next job replaces %s", name, ", ".join(one.replaces))
         return replaced
-
-    def _take_apart(self, connection: Steady, batch: Sequence[Planned], error: Refused) -> None:
-        """PostgreSQL refuses a batch: it is halved until the bad schedule stands alone, and that one is left out."""
-        if error.lacks_partition:
-            log.warning(
-                "%d schedules cannot be fired yet: %s; the missing partitions are being made", len(batch), error
-            )
-            make_partitions(connection.open(), connection.schema, longest=self._longest)
-            return  # the next look finds them again
-        if len(batch) == 1:
-            [one] = batch
-            log.error("schedule %s cannot be fired: PostgreSQL refuses it (%s)", one.firing.name, error)
-            self._left_out.add(one.firing.mark)
-            return
-        middle = len(batch) // 2
-        for half in (batch[:middle], batch[middle:]):
-            self._fire(connection, half)
 
 
 def decide(schedule: Seen, now: datetime) -> Planned | None:

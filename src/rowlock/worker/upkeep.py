@@ -14,6 +14,7 @@ from rowlock.model.spec import Keep
 from rowlock.store import breakers, doctor, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
+from rowlock.worker.halve import LeftOut, make_missing
 from rowlock.worker.lanes import Floors, Queues
 from rowlock.worker.lease import Lease
 from rowlock.worker.renew import Chore
@@ -26,8 +27,9 @@ log = logging.getLogger("rowlock.upkeep")
 _WAITERS_STAY = timedelta(hours=1)
 # Chunks of jobs that one sweep releases: it shares its thread with the lease.
 _RELEASES = 10
-# Chunks of jobs that one sweep ends as expired.
-_EXPIRIES = 10
+# Chunks of jobs that one sweep ends as expired; one that is refused is made so many times smaller, and larger again.
+_EXPIRIES = 20
+_LESS = 8
 # A task that has not failed for so long has no failures to count from.
 _FAILURES_STAY = timedelta(days=1)
 # Keys whose periods are over, in one statement, and how many such a sweep sends.
@@ -72,12 +74,15 @@ def chores(
 
 def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, rescuer: Rescuer) -> dict[str, Chore]:
     """What one worker does for all, by the name of its duty: done by each, it would cost the square of the fleet."""
+    unending = LeftOut("expired job", "ended")
     return {
         "lost": Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
         "waiters": Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
         "pauses": Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor)),
         "expired": Chore(
-            "ending expired jobs", sweep * 2, lambda connection: expire(connection, keep=keep, longest=longest)
+            "ending expired jobs",
+            sweep * 2,
+            lambda connection: expire(connection, keep=keep, longest=longest, left_out=unending),
         ),
         "failures": Chore("forgetting failures", timedelta(hours=1), forget_failures),
         "keys": Chore("freeing keys", timedelta(minutes=1), free_keys),
@@ -139,22 +144,36 @@ def resume(connection: Steady, *, actor: str) -> None:
             log.info("released %d jobs of %s: it is not paused any more", released, task)
 
 
-def expire(connection: Steady, *, keep: Keep, longest: timedelta) -> None:
-    """End the jobs that are not worth starting any more and that nobody claims."""
-    ended = 0
-    try:
-        for _ in range(_EXPIRIES):
-            chunk = connection.run(expiry.expire(keep=keep.cancelled))[0]
-            ended += chunk
-            if chunk < expiry.CHUNK:
-                break
-    except Refused as error:
-        if not error.lacks_partition:
-            raise
-        log.warning("expired jobs cannot be ended yet: %s; the missing partitions are being made", error)
-        partitions.make_partitions(connection.open(), connection.schema, longest=longest)  # the next sweep ends them
+def expire(connection: Steady, *, keep: Keep, longest: timedelta, left_out: LeftOut | None = None) -> None:
+    """End the jobs that are not worth starting any more and that nobody claims, but for those that cannot be ended."""
+    left_out = left_out or LeftOut("expired job", "ended")
+    ended, size, made = 0, expiry.CHUNK, False
+    for _ in range(_EXPIRIES):
+        try:
+            with connection.blaming():
+                query = expiry.expire(keep=keep.cancelled, limit=size, without=left_out.marks())
+                [chunk] = connection.run(query)
+        except Refused as error:
+            if not made and make_missing(connection, error, longest=longest):
+                made = True
+            elif size > 1:
+                size = max(1, size // _LESS)
+            else:
+                _leave_first(connection, left_out, error)
+                size = expiry.CHUNK
+            continue
+        left_out.worked()
+        ended += chunk
+        if chunk < size:
+            break
+        size = min(expiry.CHUNK, size * _LESS)
     if ended:
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
+
+
+def _leave_first(connection: Steady, left_out: LeftOut, error: Refused) -> None:
+    for job_id in connection.run(expiry.peek(without=left_out.marks())):
+        left_out.leave(job_id, error, name=job_id)
 
 
 def hasten(connection: Steady, lease: Lease, ours: Queues) -> None:

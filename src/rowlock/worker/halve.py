@@ -1,0 +1,110 @@
+"""Halve: what PostgreSQL refuses together is halved until what is wrong with it stands alone; that one is left out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from math import inf
+from typing import Generic, TypeVar
+
+from rowlock.db.link import Refused
+from rowlock.db.partitions import make_partitions
+from rowlock.db.steady import Steady
+
+log = logging.getLogger("rowlock.upkeep")
+
+T = TypeVar("T")
+
+# What stands alone and may be the server's fault is tried again after so many seconds.
+_LATER = 60.0
+# After so many of those in a row, with nothing done in between, it is the server that is ill: the others wait, too.
+_MOST_DOUBTS = 3
+
+
+class LeftOut:
+    """What PostgreSQL refuses when it stands alone: left out from now on, or for a while where that is not certain."""
+
+    def __init__(self, what: str, cannot: str) -> None:
+        """For the log: `what` they are, and what they `cannot` be."""
+        self._what = what
+        self._cannot = cannot
+        self._until: dict[str, float] = {}
+        self._doubts = 0
+
+    def marks(self) -> list[str]:
+        """Who is left out now."""
+        now = time.monotonic()
+        self._until = {mark: until for mark, until in self._until.items() if until > now}
+        return list(self._until)
+
+    def worked(self) -> None:
+        """Something could be done."""
+        self._doubts = 0
+
+    def leave(self, mark: str, error: Refused, *, name: str) -> None:
+        """Leave this one out. Raises the error when the server rather than any of these seems to be its reason.
+
+        One that lacks its partition comes back, too: somebody may make it.
+        """
+        log.error("%s %s cannot be %s: PostgreSQL refuses it (%s)", self._what, name, self._cannot, error)
+        is_certain = not (error.unclear or error.lacks_partition)
+        self._until[mark] = inf if is_certain else time.monotonic() + _LATER
+        self._doubts += not is_certain
+        if self._doubts >= _MOST_DOUBTS:
+            self._doubts = 0
+            raise error
+
+
+def make_missing(connection: Steady, error: Refused, *, longest: timedelta) -> bool:
+    """Make the partitions that somebody seems to miss; whether that is worth another try.
+
+    A trigger's refusal may look the same, so it is worth one.
+    """
+    if error.lacks_partition:
+        log.warning("the missing partitions are being made (%s)", error)
+        make_partitions(connection.open(), connection.schema, longest=longest)
+    return error.lacks_partition
+
+
+class Halver(Generic[T]):
+    """Takes batches apart."""
+
+    def __init__(
+        self,
+        *,
+        write: Callable[[Steady, Sequence[T]], object],
+        left_out: LeftOut,
+        marked: Callable[[T], tuple[str, str]],
+        longest: timedelta,
+    ) -> None:
+        """`write` does a batch or raises Refused; `marked` gives the mark by which one is left out, and its name."""
+        self._write = write
+        self._left_out = left_out
+        self._marked = marked
+        self._longest = longest
+
+    def take_apart(self, connection: Steady, batch: Sequence[T], error: Refused) -> None:
+        """This batch was refused: do all of it but for what cannot be done."""
+        if make_missing(connection, error, longest=self._longest):
+            self._try(connection, batch)
+        else:
+            self._halve(connection, batch, error)
+
+    def _try(self, connection: Steady, batch: Sequence[T]) -> None:
+        try:
+            self._write(connection, batch)
+        except Refused as error:
+            self._halve(connection, batch, error)
+        else:
+            self._left_out.worked()
+
+    def _halve(self, connection: Steady, batch: Sequence[T], error: Refused) -> None:
+        if len(batch) == 1:
+            mark, name = self._marked(batch[0])
+            self._left_out.leave(mark, error, name=name)
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            self._try(connection, half)
