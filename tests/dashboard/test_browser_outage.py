@@ -27,6 +27,16 @@ def test_an_open_page_says_what_is_away_and_comes_back(browser: Browser, tmp_pat
         expect(live).to_have_attribute("data-state", "live")
         expect(banner).to_be_hidden()
 
+        deaf = page.context.new_page()
+        deaf.clock.install()
+        deaf.add_init_script("window.EventSource = class extends EventTarget { close() {} }")  # nothing ever comes
+        deaf.goto(opened.base + "/queues")
+        expect(deaf.locator(".banner")).to_be_hidden()
+        deaf.clock.fast_forward(26_000)
+        expect(deaf.locator(".banner")).to_contain_text("Nothing has come from it for 25 seconds")
+        expect(deaf.locator("main")).to_have_class("is-stale")
+        deaf.close()
+
         cluster.stop()
         expect(banner).to_contain_text("The database does not answer.")
         expect(banner).to_contain_text("what is shown here is from")

@@ -26,11 +26,12 @@ def watched(
     *,
     most: int = 20,
     feed: Feed | None = None,
+    every: timedelta = AT_ONCE,
 ) -> list[str]:
     """What is sent, until it ends or so much was."""
 
     async def watch() -> list[str]:
-        stream = (feed or Feed()).stream("ann", look, AT_ONCE, still=still, told=told)
+        stream = (feed or Feed()).stream("ann", look, every, still=still, told=told)
         seen: list[str] = []
         async for event in cast("AsyncIterator[str]", stream.body_iterator):
             seen.append(event)
@@ -75,8 +76,52 @@ def test_trouble_is_said_and_the_page_comes_back() -> None:
         return seen
 
     whole = "event: page\ndata: <h1>x</h1>\n\n"
-    trouble = "event: trouble\ndata: in words: away\n\n"
+    trouble = "event: trouble\ndata: 503 in words: away\n\n"
     assert watched(look, always, most=5) == ["retry: 3000\n\n", whole, trouble, "event: same\ndata:\n\n", whole]
+
+
+def test_who_watches_hears_that_nothing_comes_from_a_database_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_SILENCE", 0.01)
+    answered = iter([True, True, True, False])
+
+    async def still() -> bool:
+        return next(answered)
+
+    async def look() -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    said = watched(look, still)
+
+    trouble = "event: trouble\ndata: 503 nothing has come from it for 0 seconds\n\n"
+    assert said == ["retry: 3000\n\n", trouble, trouble, trouble]
+
+
+def test_a_page_that_took_long_is_shown_when_it_comes_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_SILENCE", 0.01)
+    looks, waited = asyncio.Event(), iter([False])
+
+    async def still() -> bool:
+        if next(waited, True):  # the second time it is asked while the first look goes on
+            looks.set()
+        return True
+
+    async def look() -> str:
+        await looks.wait()
+        return "x"
+
+    said = watched(look, still)
+
+    assert said[1].startswith("event: trouble\n")
+    assert "event: page\ndata: x\n\n" in said
+
+
+def test_who_watches_a_page_that_is_looked_at_seldom_hears_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "_SILENCE", 0.01)
+
+    said = watched(page, always, most=4, every=timedelta(hours=1))
+
+    assert said[2:] == ["event: alive\ndata:\n\n"] * 2
 
 
 def test_an_end_ends_it_at_once() -> None:

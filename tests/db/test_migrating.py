@@ -74,6 +74,7 @@ def test_nobody_keeps_a_migration_waiting_without_end_by_an_advisory_lock(
     with psycopg.connect(url, application_name="report") as other, ThreadPoolExecutor(1) as thread:
         other.execute("select pg_advisory_xact_lock(hashtextextended('rowlock.migrate', 0))")
         who = f"PID {other.info.backend_pid} ('report'"
+        migrating.execute("set statement_timeout = '10s'")
 
         with pytest.raises(Locked) as locked:
             migrate(migrating, "rowlock", within=timedelta(0))

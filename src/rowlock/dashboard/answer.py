@@ -51,7 +51,7 @@ _TERSE: Final = {
 }
 # What PostgreSQL says, by the beginning of its code.
 _TOLD: Final = {
-    "57014": (503, "the database took over two seconds; narrow the filter, or see Database health"),
+    "57014": (504, "the database took over two seconds; narrow the filter, or see Database health"),
     "25006": (403, "the database is read-only here"),
     "42501": (403, "the database user of the dashboard may not do this; see rowlock migrate --roles"),
 }

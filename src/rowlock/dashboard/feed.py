@@ -18,7 +18,11 @@ _SHARE: Final = 10
 _MOST_WATCHED: Final = 100
 _MOST_OF_ONE: Final = 20  # one visitor's tabs: nobody keeps all others from watching
 
+# Whoever watches hears something as often: else a stream that has died would look like a page on which nothing changes.
+_SILENCE: Final = 10.0
+
 _SAME: Final = "event: same\ndata:\n\n"
+_ALIVE: Final = "event: alive\ndata:\n\n"
 
 Look = Callable[[], Awaitable[str]]
 Still = Callable[[], Awaitable[bool]]
@@ -66,18 +70,32 @@ class Feed:
         yield "retry: 3000\n\n"
         while not self._over.is_set() and await still():
             began = time.monotonic()
-            event = await _seen(look, told)
-            took = time.monotonic() - began
+            seeing = asyncio.ensure_future(_seen(look, told))
+            try:
+                # To break off a statement takes the server's answer, which is what does not come: we go on waiting for it.
+                while not (await asyncio.wait([seeing], timeout=_SILENCE))[0]:
+                    last = _trouble(503, f"nothing has come from it for {time.monotonic() - began:.0f} seconds")
+                    yield last
+                    if self._over.is_set() or not await still():
+                        return
+                event = seeing.result()
+            finally:
+                seeing.cancel()
             yield _SAME if event == last else event
             last = event
-            await self._pause(max(every.total_seconds(), _SHARE * took))
+            async for beat in self._pause(max(every.total_seconds(), _SHARE * (time.monotonic() - began))):
+                yield beat
 
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._over.wait()
-        except TimeoutError:
-            return
+    async def _pause(self, seconds: float) -> AsyncIterator[str]:
+        """Wait so long, or until the end; a sign of life whenever there was silence."""
+        until = time.monotonic() + seconds
+        while not self._over.is_set() and (left := until - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(min(left, _SILENCE)):
+                    await self._over.wait()
+            except TimeoutError:
+                if left > _SILENCE:
+                    yield _ALIVE
 
 
 class _Stream(StreamingResponse):
@@ -102,7 +120,12 @@ async def _seen(look: Look, told: Told) -> str:
         status, says = told(error)
         if status == 500:
             log.exception("a page that is watched cannot be looked at: %s", says)
-        return _event("trouble", says)
+        return _trouble(status, says)
+
+
+def _trouble(status: int, says: str) -> str:
+    """The status comes first: by it the page chooses its headline."""
+    return _event("trouble", f"{status} {says}")
 
 
 def _event(kind: str, text: str) -> str:

@@ -8,6 +8,18 @@ let paused = false;
 let seen = new Date(); // when what stands here was true
 let since = null; // when it was lost
 let retry = null;
+let watch = null;
+
+// The server says something every 10 seconds: a stream from which nothing comes is dead, whatever the browser believes.
+const SILENCE = 25000;
+
+// What is wrong, by the status that the page would have now.
+const HEADLINES = {
+  403: "The database refuses to show this.",
+  404: "This is not here any more.",
+  503: "The database does not answer.",
+  504: "The database is too slow for this page.",
+};
 
 function say(state, text) {
   for (const live of document.querySelectorAll(".live")) {
@@ -36,16 +48,33 @@ function regain() {
   say("live", "Live");
 }
 
+// From now on, something has to come.
+function listen() {
+  clearTimeout(watch);
+  watch = setTimeout(() => {
+    lose("The dashboard does not answer.", `Nothing has come from it for ${SILENCE / 1000} seconds; this page reconnects by itself.`);
+    open();
+  }, SILENCE);
+}
+
+function stumble(said) {
+  const [, status, why] = said.match(/^(\d+) ([^]*)$/);
+  lose(HEADLINES[status] ?? "This page cannot be loaded.", sentence(why));
+}
+
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
 function open() {
   close();
   if (!main()?.hasAttribute("data-live") || paused || document.hidden) return;
   source = new EventSource(location.href);
-  source.addEventListener("page", (event) => { regain(); showSoon(event.data); });
-  source.addEventListener("same", regain);
-  source.addEventListener("trouble", (event) => lose("The database does not answer.", sentence(event.data)));
+  listen();
+  source.addEventListener("page", (event) => { listen(); regain(); showSoon(event.data); });
+  source.addEventListener("same", () => { listen(); regain(); });
+  source.addEventListener("alive", listen);
+  source.addEventListener("trouble", (event) => { listen(); stumble(event.data); });
   source.onerror = () => {
+    clearTimeout(watch);
     if (source?.readyState === EventSource.CLOSED) { refused(); return; }
     clearTimeout(retry);
     retry = setTimeout(() => lose("The dashboard does not answer.", "It has stopped, or the network is down; this page reconnects by itself."), since ? 0 : 1000);
@@ -70,6 +99,7 @@ async function refused() {
 
 function close() {
   clearTimeout(retry);
+  clearTimeout(watch);
   source?.close();
   source = null;
 }
