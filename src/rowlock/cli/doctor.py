@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rowlock.cli import moments, words
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
@@ -58,7 +59,7 @@ def doctor(choice: Choice, *, target: timedelta, fail_on: Level, as_json: bool) 
     A few jobs are made, claimed and undone to see what they cost; nothing of it stays.
     """
     with opened(choice) as app:
-        checkup = app.doctor(target=target)
+        checkup = masked(app.doctor(target=target))
     if as_json:
         print_json(checkup.to_dict())
     else:

@@ -8,6 +8,7 @@ from rowlock.cli import slots, words
 from rowlock.cli.asked import Asked, asked_options
 from rowlock.cli.calls import call_of
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
@@ -57,6 +58,6 @@ def add(
             added = app.schedules.add(name, made, rule, **asked.policies(), by=asked.by, why=asked.why)
         now = database_time(app)
     if as_json:
-        print_json({"schedule": added.to_dict()})
+        print_json({"schedule": masked(added).to_dict()})
     else:
         click.echo(f"schedule {words.line(name)} is added; it first runs at {slots.when(added.next_at, added, now)}")

@@ -8,6 +8,7 @@ from rowlock.cli import slots, words
 from rowlock.cli.asked import Asked, asked_options
 from rowlock.cli.filters import usage
 from rowlock.cli.load import importing
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
@@ -51,6 +52,6 @@ def edit(choice: Choice, *, name: str, asked: Asked, reset: bool, as_json: bool)
             )
         now = database_time(app)
     if as_json:
-        print_json({"schedule": edited.to_dict()})
+        print_json({"schedule": masked(edited).to_dict()})
     else:
         click.echo(f"schedule {words.line(name)} next runs at {slots.when(edited.next_at, edited, now)}")

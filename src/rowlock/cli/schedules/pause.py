@@ -6,6 +6,7 @@ import click
 
 from rowlock.cli import slots, words
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, print_json
 from rowlock.cli.pausing import Halt, halt_options
@@ -24,7 +25,7 @@ def pause(halt: Halt) -> None:
     with opened(halt.choice) as app, usage():
         paused = app.schedules.pause(halt.name, until=halt.until, duration=halt.duration, why=halt.why, by=halt.by)
     if halt.as_json:
-        print_json({"schedule": paused.to_dict()})
+        print_json({"schedule": masked(paused).to_dict()})
     else:
         since = paused.paused_at or paused.next_at
         click.echo(f"schedule {words.line(halt.name)} is paused {slots.ends(paused, since)}")

@@ -6,6 +6,7 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, print_json
 from rowlock.cli.pausing import Halt, halt_options
@@ -21,7 +22,7 @@ def remove(halt: Halt) -> None:
     with opened(halt.choice) as app, usage():
         gone = app.schedules.remove(halt.name, why=halt.why, by=halt.by)
     if halt.as_json:
-        print_json({"removed": gone.to_dict()})
+        print_json({"removed": masked(gone).to_dict()})
         return
     click.echo(f"schedule {words.line(halt.name)} is removed")
     if gone.is_declared:

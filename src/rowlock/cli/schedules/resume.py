@@ -6,6 +6,7 @@ import click
 
 from rowlock.cli import slots, words
 from rowlock.cli.filters import usage
+from rowlock.cli.masking import masked
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, nothing_matched, print_json
 from rowlock.cli.pausing import Halt, halt_options
@@ -20,7 +21,7 @@ def resume(halt: Halt) -> None:
         schedule = app.schedules.get(halt.name)
         now = database_time(app)
     if halt.as_json:
-        print_json({"resumed": was_paused, "schedule": schedule.to_dict()})
+        print_json({"resumed": was_paused, "schedule": masked(schedule).to_dict()})
     if not was_paused:
         nothing_matched(f"schedule {words.line(halt.name)} was not paused")
     if not halt.as_json:
