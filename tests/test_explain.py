@@ -114,7 +114,7 @@ def test_an_id_that_was_made_a_moment_ago_was_never_committed(app: Rowlock) -> N
     found = app.explain(made)
 
     assert (found.job, found.state, found.code, found.do, found.also) == (made, None, "missing", None, ())
-    assert "too late to have left history: it was never committed" in found.says
+    assert "too late to have left history: its transaction is still open, or was rolled back" in found.says
     assert "succeeded jobs for 24 h, failed ones for 30 d and cancelled ones for 7 d" in found.says
     assert found.facts["made_at"] <= found.at
 

@@ -70,7 +70,10 @@ def _expired_or_never(situation: Situation, keep: Keep, made_at: datetime) -> Ca
     if old < -_SKEW:
         guess = "which is yet to come: no job of this database has it"
     elif old <= min(spans):
-        guess = "too late to have left history: it was never committed, or its task keeps no history"
+        guess = (
+            "too late to have left history: its transaction is still open, or was rolled back, "
+            "or its task keeps no history"
+        )
     elif old <= max(spans):
         guess = "so it has left history, or was never committed"
     else:
