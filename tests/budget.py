@@ -16,7 +16,7 @@ class Budget(NamedTuple):
 BUDGET = {
     "tests": Budget(735, 115),
     "tests/benchmarks": Budget(14, 6),
-    "tests/cli": Budget(490, 100),
+    "tests/cli": Budget(515, 105),
     "tests/contrib": Budget(40, 20),
     "tests/dashboard": Budget(725, 80),
     "tests/db": Budget(485, 55),

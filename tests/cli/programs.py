@@ -16,10 +16,8 @@ from tests.waiting import until
 
 SHOP = """
 import asyncio
-import atexit
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from rowlock import Retry, Rowlock
@@ -51,15 +49,6 @@ def hang() -> None:
 @app.task
 async def block_elsewhere() -> None:
     await asyncio.to_thread(block.function)
-
-
-pool = ThreadPoolExecutor()
-atexit.register(print, "left in order")
-
-
-@app.task
-async def compute() -> int:
-    return await asyncio.get_running_loop().run_in_executor(pool, sum, [1, 2])
 
 
 @app.task

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import uuid4
 
+import click
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
+from rowlock.cli.program import program
 from rowlock.model.outcome import Failed, Succeeded
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.engine import Engine
 from tests.rows import put
+from tests.workflow.remembering import put_step, put_workflow
 
 Db = psycopg.Connection[TupleRow]
 
@@ -230,21 +234,59 @@ def test_in_a_narrow_terminal_the_error_is_there_and_ids_are_their_ends(
     assert max(map(len, [*failed, *every])) <= 80
 
 
-@pytest.mark.parametrize(
-    ("command", "part"),
-    [
-        (("jobs", "show"), slice(-8, None)),
-        (("jobs", "list"), slice(-12, None)),
-        (("jobs", "events"), slice(-6, None)),
-        (("explain",), slice(-8, None)),
-    ],
-    ids=str,
-)
-def test_a_part_of_an_id_is_enough(rowlock: Type, world: World, command: tuple[str, ...], part: slice) -> None:
-    said = rowlock(*command, world.failed[part], "--json")
+def test_in_a_narrow_terminal_events_name_their_job(
+    rowlock: Type, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rowlock("jobs", "reprioritise", "--to", "2", world.ready, "--yes", "--by", "ada")
+    monkeypatch.setenv("COLUMNS", "80")
 
-    assert said.code == 0, said.err
-    assert command[1:] == ("events",) or world.failed in said.out
+    head, line = rowlock("jobs", "events").out.splitlines()
+
+    assert {"job", "details"} <= {*head.split()}
+    assert world.ready[-8:] in line.split()
+    assert len(line) <= 80
+
+
+def taking_ids() -> Iterator[tuple[str, ...]]:
+    """The commands that take the id of a job."""
+    for path, command in every_command(program):
+        if {"ids", "job_id", "target"} & {one.name for one in command.params if isinstance(one, click.Argument)}:
+            yield path
+
+
+def every_command(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from every_command(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+# What else these commands have to be told.
+NEEDED: dict[tuple[str, ...], list[str]] = {
+    ("jobs", "cancel"): ["--yes"],
+    ("jobs", "delete"): ["--yes"],
+    ("jobs", "edit"): ["--arg", "a=1"],
+    ("jobs", "move"): ["--to", "mail", "--yes"],
+    ("jobs", "reprioritise"): ["--to", "3", "--yes"],
+    ("jobs", "retry"): ["--yes"],
+    ("jobs", "run-next"): ["--yes"],
+    ("workflows", "fork"): ["--from-step", "reserve"],
+    ("workflows", "signal"): ["approved"],
+}
+
+
+@pytest.mark.parametrize("command", [*taking_ids()], ids=" ".join)
+def test_a_part_of_an_id_is_enough(rowlock: Type, db: Db, command: tuple[str, ...]) -> None:
+    others = [put_workflow(db) for _ in range(2)]
+    meant = put_workflow(db, "waiting")
+    put_step(db, meant, "reserve")
+
+    said = rowlock(*command, str(meant)[-8:], *NEEDED.get(command, []), "--json")
+
+    assert said.code != 2, said.err
+    assert "no job's id" not in said.err
+    assert not [other for other in others if str(other) in said.out + said.err]
 
 
 def test_a_part_that_fits_several_ids_lists_them(rowlock: Type, world: World) -> None:
@@ -334,6 +376,27 @@ def test_secrets_are_masked_in_schedules_workflows_previews_and_pauses_too(rowlo
 
     assert [said for said in shown if said.code or "canary" in said.out] == []
     assert [text for text in revealed if "canary" not in text] == []
+
+
+def test_secrets_are_masked_in_what_changes_of_schedules_and_the_doctor_say(
+    rowlock: Type, app: Rowlock, db: Db
+) -> None:
+    address = "https://ann:canary@bank.example/pay"
+    app.pause(task="pay", why=f"{address} is away")
+    db.execute("update rowlock.pauses set at = at - interval '2 days'")
+    changes = [
+        ("add", "nightly", "pay", "--cron", "@daily", "--arg", f"url={address}"),
+        ("edit", "nightly", "--queue", "slow", "--why", address),
+        ("pause", "nightly", "--why", f"{address} is away"),
+        ("resume", "nightly"),
+        ("remove", "nightly"),
+    ]
+
+    changed = [rowlock("schedules", *change, "--json") for change in changes]
+    examined = [rowlock("doctor", *how) for how in ((), ("--json",))]
+
+    assert [said for said in changed if said.code or "canary" in said.out or "bank" not in said.out] == []
+    assert [said for said in examined if "canary" in said.out or "is away" not in said.out] == []
 
 
 def test_times_in_events_are_in_utc_to_the_second_as_all_others(rowlock: Type, db: Db) -> None:

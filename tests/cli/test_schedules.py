@@ -49,6 +49,18 @@ def test_a_schedule_of_a_workflow_says_its_version(rowlock: Type) -> None:
     assert (shown["task"], shown["version"]) == ("shop.checkout", 2)
 
 
+def test_in_a_narrow_terminal_slots_name_their_job(
+    rowlock: Type, nightly: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = rowlock("schedules", "run-now", "nightly", "--why", "asked").out.strip()
+    monkeypatch.setenv("COLUMNS", "80")
+
+    lines = rowlock("schedules", "show", "nightly").out.splitlines()
+
+    slot = lines[next(n for n, line in enumerate(lines) if line.startswith("latest slots")) + 2]
+    assert job[-8:] in slot.split()
+
+
 def test_everything_about_one_is_shown(rowlock: Type, nightly: Typed, app: Rowlock) -> None:
     assert nightly.code == 0
     job = rowlock("schedules", "run-now", "nightly", "--why", "the numbers were wrong").out.strip()

@@ -28,6 +28,20 @@ def test_a_signal_is_sent_by_id_and_by_key(rowlock: Type, db: Db) -> None:
     assert row_of(db, job, "state", "wakes") == ("ready", 2)
 
 
+def test_a_part_of_an_id_is_tried_when_it_is_no_key(rowlock: Type, db: Db) -> None:
+    by_id, other = put_workflow(db, "waiting"), put_workflow(db, "waiting")
+    by_key = put_workflow(db, "waiting", key=str(other)[-8:])
+
+    meant = rowlock("workflows", "signal", str(by_id)[-8:], "approved")
+    key_first = rowlock("workflows", "signal", str(other)[-8:], "approved")
+    short = rowlock("workflows", "signal", str(by_id)[-7:], "approved")
+
+    assert meant.out == f"signal approved is stored for {by_id}\n"
+    assert key_first.code == 0
+    assert [job for job, *_ in stored(db)] == [by_id, by_key]
+    assert (short.code, "no workflow has the key" in short.err) == (3, True)
+
+
 def test_a_duplicate_is_no_error_and_is_told(rowlock: Type, db: Db) -> None:
     job = put_workflow(db)
     rowlock("workflows", "signal", str(job), "paid", "--key", "k")

@@ -102,11 +102,27 @@ def test_a_handler_that_is_stuck_in_a_thread_does_not_keep_the_process(
     assert states(db) == [("ready", 0, 0)]
 
 
+POOLED = """
+import asyncio, atexit
+from concurrent.futures import ThreadPoolExecutor
+from shop import app
+
+pool = ThreadPoolExecutor()
+atexit.register(print, "left in order")
+
+
+@app.task
+async def compute() -> int:
+    return await asyncio.get_running_loop().run_in_executor(pool, sum, [1, 2])
+"""
+
+
 def test_an_idle_thread_of_a_pool_of_the_programs_own_is_not_taken_for_a_stuck_one(
     shop: Shop, app: Rowlock, url: str, db: Db
 ) -> None:
-    worker = start_worker(shop, url)
-    app.enqueue("shop.compute")
+    shop.write("pooled.py", POOLED)
+    worker = shop.start("worker", "--app", "pooled", "--url", url)
+    app.enqueue("pooled.compute")
     until(lambda: db.execute("select from rowlock.history").fetchall(), what="an ended job")
 
     worker.signal(signal.SIGTERM)

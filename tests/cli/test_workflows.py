@@ -47,6 +47,19 @@ def test_workflows_are_listed_with_where_they_stand(rowlock: Type, db: Db, faile
     assert (none.code, none.err) == (0, "no workflow matches\n")
 
 
+def test_in_a_narrow_terminal_the_note_is_there_and_ids_are_their_ends(
+    rowlock: Type, db: Db, failed: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    head, line = rowlock("workflows", "list").out.splitlines()
+
+    assert head.split()[:5] == ["id", "status", "workflow", "step", "note"]
+    assert line.split()[:4] == [str(failed)[-8:], "failed", "shop.checkout@1", "charge"]
+    assert "ended now" in line
+    assert max(len(head), len(line)) <= 80
+
+
 def test_a_page_names_the_next(rowlock: Type, db: Db) -> None:
     older, newer = put_workflow(db), put_workflow(db)
 

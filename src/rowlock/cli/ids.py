@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
@@ -27,11 +28,9 @@ class JobId(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> UUID | str:
         """Refuse what can be neither."""
-        text = str(value).strip("…").lower()
-        try:
-            return UUID(text)
-        except ValueError:
-            part = text.replace("-", "")
+        part = _digits(str(value))
+        with suppress(ValueError):
+            return UUID(part)
         if not _PART.fullmatch(part):
             self.fail(
                 f"{value!r} is no id of a job, nor {_LEAST} or more digits of the beginning or end of one", param, ctx
@@ -40,6 +39,15 @@ class JobId(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
 
 JOB_ID: Final = JobId()
+
+
+def is_part(typed: str) -> bool:
+    """Whether it may be a part of an id, where it may be something else as well: as long as what tables show."""
+    return len(typed.strip("…")) >= SHOWN and _PART.fullmatch(_digits(typed)) is not None
+
+
+def _digits(typed: str) -> str:
+    return typed.strip("…").lower().replace("-", "")
 
 
 def whole_id(app: Rowlock, typed: UUID | str) -> UUID:

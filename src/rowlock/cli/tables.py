@@ -14,8 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rowlock.cli import words
+from rowlock.cli.ids import SHOWN
 
 _GAP = 2
+# From so many columns on a row has room for whole ids.
+_WIDE = 110
 # What a pipe gets unless COLUMNS says otherwise: nothing is cut off before this.
 _PIPE = 240
 _STATES = {
@@ -44,6 +47,11 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal and not os.environ.get("COLUMNS"):
         made.width = _PIPE
     return made
+
+
+def id_width() -> int:
+    """How much of an id a row has room for: where it is narrow the end, of which every command knows what is meant."""
+    return SHOWN if console().width < _WIDE else 36
 
 
 def show(

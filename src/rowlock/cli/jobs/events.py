@@ -64,18 +64,23 @@ def events(
 
 def show_events(found: Sequence[Event], now: datetime, *, title: str | None = None) -> None:
     """The table of events."""
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
 
+    digits = id_width()
     columns = [
         Column("when", least=10),
         Column("what", least=9),
         Column("by", least=10),
         Column("login", least=8, rank=3),
-        Column("job", least=36, rank=2),
+        Column("job", least=digits, rank=2),
         Column("details", least=12, rank=1),
     ]
-    rows = [(words.age(one.at, now), one.kind, one.actor, one.login, one.job, _details(one)) for one in found]
-    show(columns, rows, title=title)
+    show(columns, (_row(one, now, digits=digits) for one in found), title=title)
+
+
+def _row(event: Event, now: datetime, *, digits: int) -> tuple[object, ...]:
+    job = event.job and str(event.job)[-digits:]
+    return words.age(event.at, now), event.kind, event.actor, event.login, job, _details(event)
 
 
 def _details(event: Event) -> str:

@@ -9,7 +9,6 @@ import click
 
 from rowlock.cli import words
 from rowlock.cli.filters import Wanted, filter_options, usage
-from rowlock.cli.ids import SHOWN
 from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
@@ -17,9 +16,6 @@ from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.model.filter import ENDED
 from rowlock.model.record import JobRecord
-
-# From so many columns on a row has room for whole ids.
-_WIDE = 110
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)
@@ -54,12 +50,11 @@ def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: str | None,
 
 
 def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str], by_end: bool, reveal: bool) -> None:
-    """The table; where it is narrow, of an id only the end, of which every command knows what is meant."""
-    from rowlock.cli.tables import Column, console, show  # noqa: PLC0415  draws
+    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
 
-    is_narrow = console().width < _WIDE
+    digits = id_width()
     columns = [
-        Column("id", least=SHOWN if is_narrow else 36),
+        Column("id", least=digits),
         Column("state", least=9),
         Column("task", least=20),
         Column("queue", least=7, rank=4),
@@ -67,18 +62,17 @@ def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str
         Column("tries", least=4, rank=3, right=True),
         Column("note", least=24, rank=1),
     ]
-    rows = [_row(record, now, is_narrow=is_narrow, by_end=by_end, reveal=reveal) for record in records]
+    rows = [_row(record, now, digits=digits, by_end=by_end, reveal=reveal) for record in records]
     if len(states) == 1:  # which says it already
         columns = [column for column in columns if column.title != "state"]
         rows = [(row[0], *row[2:]) for row in rows]
     show(columns, rows)
 
 
-def _row(record: JobRecord, now: datetime, *, is_narrow: bool, by_end: bool, reveal: bool) -> tuple[object, ...]:
+def _row(record: JobRecord, now: datetime, *, digits: int, by_end: bool, reveal: bool) -> tuple[object, ...]:
     when = words.age(record.ended_at if by_end else record.created_at, now)
     note = masked("; ".join(_notes(record, now)), reveal=reveal)
-    name = str(record.id)[-SHOWN:] if is_narrow else record.id
-    return name, record.state, record.task, record.queue, when, tries(record), note
+    return str(record.id)[-digits:], record.state, record.task, record.queue, when, tries(record), note
 
 
 def tries(record: JobRecord) -> str:

@@ -119,17 +119,22 @@ def _said(name: str, value: object) -> str:
 
 
 def _show_firings(firings: Sequence[Firing], now: datetime) -> None:
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
 
+    digits = id_width()
     columns = [
         Column("slot", least=20),
         Column("that is", least=9, rank=2),
         Column("what", least=12),
         Column("state", least=9, rank=1),
-        Column("job", least=36, rank=3),
+        Column("job", least=digits, rank=3),
     ]
-    rows = [(words.instant(one.slot), words.age(one.slot, now), _became(one), one.state, one.job) for one in firings]
-    show(columns, rows, title="\nlatest slots")
+    show(columns, (_row(one, now, digits=digits) for one in firings), title="\nlatest slots")
+
+
+def _row(firing: Firing, now: datetime, *, digits: int) -> tuple[object, ...]:
+    job = firing.job and str(firing.job)[-digits:]
+    return words.instant(firing.slot), words.age(firing.slot, now), _became(firing), firing.state, job
 
 
 def _became(firing: Firing) -> str:

@@ -72,10 +72,11 @@ def list_workflows(
 
 
 def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
 
+    digits = id_width()
     columns = [
-        Column("id", least=36),
+        Column("id", least=digits),
         Column("status", least=9),
         Column("workflow", least=14),
         Column("step", least=10, rank=1),
@@ -84,12 +85,12 @@ def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
         Column("created", least=10, rank=4),
         Column("queue", least=7, rank=5),
     ]
-    show(columns, (_row(record, now) for record in records))
+    show(columns, (_row(record, now, digits=digits) for record in records))
 
 
-def _row(record: WorkflowRecord, now: datetime) -> tuple[object, ...]:
+def _row(record: WorkflowRecord, now: datetime, *, digits: int) -> tuple[object, ...]:
     return (
-        record.id,
+        str(record.id)[-digits:],
         record.status,
         versioned(record.workflow, record.version),
         record.current_step,
