@@ -222,7 +222,11 @@ class Rowlock(Signalling, Observing):
         why: str | None = None,
         by: str | None = None,
     ) -> Pause:
-        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes."""
+        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes.
+
+        A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
+        by `rowlock queues pause` and by the dashboard.
+        """
         return self._pauses.pause(pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by))
 
     async def apause(
@@ -235,7 +239,11 @@ class Rowlock(Signalling, Observing):
         why: str | None = None,
         by: str | None = None,
     ) -> Pause:
-        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes."""
+        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes.
+
+        A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
+        by `rowlock queues pause` and by the dashboard.
+        """
         query = pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by)
         return await self._pauses.apause(query)
 

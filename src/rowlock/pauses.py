@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from rowlock.actor import check_actor, check_why
 from rowlock.db.database import Database
-from rowlock.errors import InvalidOption
+from rowlock.errors import InvalidOption, RowlockError
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.names import check_delay, check_moment, check_queue, check_task
 from rowlock.model.pause import Pause
@@ -83,6 +84,19 @@ def check_end(until: datetime | None, duration: timedelta | None) -> None:
         check_moment("until", until)
     if duration is not None and check_delay(duration) == timedelta(0):
         raise InvalidOption("duration=0 would pause nothing; leave it out to pause until somebody resumes")
+
+
+def check_used(kind: Kind, name: str, known: Iterable[str], *, anyway: str) -> None:
+    """Refuse a name that nobody uses: whoever mistypes one in a hurry believes that it has stopped.
+
+    `anyway` says how to pause it all the same.
+    """
+    names = sorted(known)
+    if name in names:
+        return
+    close = difflib.get_close_matches(name, names, n=1)
+    meant = f"did you mean {close[0]}?" if close else f"`rowlock {kind}s list` shows those there are"
+    raise RowlockError(f"no job and no worker knows a {kind} {name!r}: {meant} ({anyway} pauses it all the same)")
 
 
 def resuming(*, queue: str | None, task: str | None, why: str | None, by: str | None) -> Query[str]:

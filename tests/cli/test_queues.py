@@ -10,6 +10,7 @@ from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
 from tests.cli.conftest import Type
+from tests.cli.programs import Shop
 from tests.engine import Engine
 
 Db = psycopg.Connection[TupleRow]
@@ -86,6 +87,16 @@ def test_a_pause_of_a_name_that_nobody_uses_is_refused(rowlock: Type, app: Rowlo
     assert refused.is_one_sentence
     assert f"did you mean {meant}? (--anyway" in refused.err
     assert app.pauses() == []
+
+
+def test_a_queue_that_only_a_task_of_the_app_names_can_be_paused(rowlock: Type, shop: Shop, app: Rowlock) -> None:
+    shop.write("later.py", "from shop import app\n\n\n@app.task(queue='brandnew')\ndef later() -> None: ...\n")
+    shop.write("both.py", "from shop import app\n\napp.imports = ('later',)\n")
+
+    said = rowlock("queues", "pause", "brandnew", "--app", "both")
+
+    assert said.code == 0, said.err
+    assert [pause.queue for pause in app.pauses()] == ["brandnew"]
 
 
 def test_a_pause_can_name_its_end(rowlock: Type, app: Rowlock) -> None:

@@ -171,6 +171,8 @@ def test_a_queue_is_paused_for_a_while_by_whoever_asks(act: Act, client: Browser
 
 
 def test_a_task_is_paused_until_somebody_resumes_it(act: Act, db: Db) -> None:
+    put(db, task=NAME)
+
     paused = act("/tasks/pause", task=NAME, duration="", why="")
     before = pauses(db)
     resumed = act("/tasks/resume", task=NAME)
@@ -179,6 +181,19 @@ def test_a_task_is_paused_until_somebody_resumes_it(act: Act, db: Db) -> None:
     assert before == [("task", NAME, "ann", None, None)]
     assert pauses(db) == []
     assert resumed.json()["says"] == f"Task {NAME} goes on."
+
+
+@pytest.mark.parametrize("kind", ["queue", "task"])
+def test_a_name_that_nobody_uses_is_paused_only_anyway(act: Act, db: Db, kind: str) -> None:
+    refused = act(f"/{kind}s/pause", **{kind: "mails"})
+    before = pauses(db)
+    anyway = act(f"/{kind}s/pause", **{kind: "mails"}, anyway="true")
+
+    assert refused.status_code == 409
+    assert f"no job and no worker knows a {kind} 'mails'" in refused.json()["error"]
+    assert before == []
+    assert anyway.status_code == 200
+    assert [name for _, name, *_ in pauses(db)] == ["mails"]
 
 
 def test_a_queue_that_is_not_paused_cannot_be_resumed(act: Act) -> None:

@@ -131,6 +131,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/migrate.py", "select set_config('lock_timeout', %s, true)", "select set_config('a.b', %s, true)")],
     ),
     Mutant(
+        "B4",
+        "while the database is silent, so is the stream, and the page looks live",
+        "tests/dashboard/test_security_feed.py::test_who_watches_hears_that_nothing_comes_from_a_database_that_is_silent",
+        [Change("dashboard/feed.py", "asyncio.wait([seeing], timeout=_SILENCE)", "asyncio.wait([seeing])")],
+    ),
+    Mutant(
+        "B5",
+        "the record of its end says of a cancelled workflow that it has failed",
+        "tests/dashboard/test_workflow.py::test_a_workflow_that_was_cancelled_is_not_said_to_have_failed",
+        [Change("dashboard/templates/workflow.html", "it.job.state if step.kind", '"failed" if step.kind')],
+    ),
+    Mutant(
         "B3",
         "a worker's role may end the pause of a schedule, or say that somebody else has paused it",
         "tests/faults/test_roles.py::test_nobody_else_may",
@@ -1366,6 +1378,36 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("cli/worker.py", "    _let_pools_go()\n    deadline", "    deadline")],
     ),
     Mutant(
+        "cli-terminate-whole-id",
+        "a command takes whole ids only, and tables show parts of them",
+        "tests/cli/test_jobs.py::test_a_part_of_an_id_is_enough",
+        [Change("cli/workflows/terminate.py", "type=JOB_ID", "type=click.UUID")],
+    ),
+    Mutant(
+        "cli-narrow-note",
+        "in a narrow terminal ids take the room of what went wrong",
+        "tests/cli/test_workflows.py::test_in_a_narrow_terminal_the_note_is_there_and_ids_are_their_ends",
+        [Change("cli/tables.py", "return SHOWN if console().width < _WIDE else 36", "return 36")],
+    ),
+    Mutant(
+        "signal-part-before-key",
+        "a part of an id, however short, sends a signal to a workflow that nobody has named",
+        "tests/cli/test_signal.py::test_a_part_of_an_id_is_tried_when_it_is_no_key",
+        [Change("cli/ids.py", 'len(typed.strip("…")) >= SHOWN and ', "")],
+    ),
+    Mutant(
+        "pause-unused",
+        "the dashboard pauses a mistyped queue, and whoever did it believes that it has stopped",
+        "tests/dashboard/test_queues.py::test_a_name_that_nobody_uses_is_paused_only_anyway",
+        [Change("dashboard/actions/queues.py", "    if known is not None:\n", "    if False:\n")],
+    ),
+    Mutant(
+        "pause-brandnew",
+        "a queue that only a task of the app names cannot be paused before its first job",
+        "tests/cli/test_queues.py::test_a_queue_that_only_a_task_of_the_app_names_can_be_paused",
+        [Change("cli/pausing.py", "*(task.spec.queue for task in app.tasks), ", "")],
+    ),
+    Mutant(
         "django-lifespan-lasts",
         "what a lifespan does by the ORM leaves a connection and its thread for as long as the worker lives",
         "tests/contrib/test_django_connections.py::test_a_lifespan_has_a_thread_for_the_orm_as_it_begins_and_one_as_it_ends_and_none_between",
@@ -1882,6 +1924,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "an expired job that cannot be ended keeps all others from being ended",
         "tests/worker/test_broken_rows.py::test_an_expired_job_that_cannot_be_ended_keeps_no_other_from_it",
         [Change("worker/upkeep.py", "            with connection.blaming():\n", "            if connection:\n")],
+    ),
+    Mutant(
+        "failing-chore-once",
+        "a chore that fails for hours is told of once",
+        "tests/worker/test_failing.py::test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works",
+        [Change("worker/renew.py", "if now - chore.told >= _TELL_EVERY:", "if now - chore.told >= inf:")],
+    ),
+    Mutant(
+        "failing-chore-unseen",
+        "a worker that cannot rescue, fire or resume anything looks well",
+        "tests/worker/test_failing.py::test_the_chore_that_has_been_failing_the_longest_stands_in_its_workers_row_until_it_works",
+        [Change("worker/incarnation.py", "failing = [*links, self._renewer.fault]", "failing = links")],
+    ),
+    Mutant(
+        "failing-statement-once",
+        "a statement that fails for hours is told of once",
+        "tests/worker/test_failing.py::test_a_statement_that_goes_on_failing_is_told_of_again",
+        [Change("db/link.py", "if now - fault.told >= _TELL_EVERY else", "if now - fault.told >= inf else")],
     ),
     Mutant(
         "D14",

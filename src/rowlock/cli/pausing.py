@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +13,16 @@ import click
 from rowlock.app import Rowlock
 from rowlock.cli import words
 from rowlock.cli.filters import usage
+from rowlock.cli.load import importing
 from rowlock.cli.masking import masked
 from rowlock.cli.moments import instant, span
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import json_option, nothing_matched, print_json
-from rowlock.errors import RowlockError
 from rowlock.model.filter import Filter
 from rowlock.model.pause import Pause
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.pauses import check_end
+from rowlock.pauses import check_end, check_used
 from rowlock.store import workers
 from rowlock.store.query import alone
 
@@ -52,6 +51,9 @@ def pause(halt: Halt, kind: Kind) -> None:
     with opened(halt.choice) as app, usage():
         check_end(halt.until, halt.duration)
         if not halt.anyway:
+            if halt.choice.app is not None:
+                with importing(halt.choice.app):
+                    app.load()
             _check_known(app, halt.name, kind)
         begun = app.pause(**_named(halt, kind), until=halt.until, duration=halt.duration, why=halt.why, by=halt.by)
     if halt.as_json:
@@ -61,21 +63,14 @@ def pause(halt: Halt, kind: Kind) -> None:
 
 
 def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
-    """Refuse a name that nobody uses: whoever mistypes one in a hurry believes that it has stopped."""
     if app.jobs.list(Filter(queue=name) if kind == "queue" else Filter(task=name), limit=1).records:
         return
     if kind == "queue":
-        known = {DEFAULT_QUEUE, *app.stats().queues}
+        known = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks), *app.stats().queues}
     else:
         workers_know = app.database.converse(lambda _resend: alone(workers.known_tasks()), atomic=False)
         known = {*app.tasks.names(), *workers_know, *app.stats().tasks}
-    if name in known:
-        return
-    close = difflib.get_close_matches(name, known, n=1)
-    meant = f"did you mean {words.line(close[0])}?" if close else f"`rowlock {kind}s list` shows those there are"
-    raise RowlockError(
-        f"no job and no worker knows a {kind} {words.line(repr(name))}: {meant} (--anyway pauses it all the same)"
-    )
+    check_used(kind, name, known, anyway="--anyway")
 
 
 def resume(halt: Halt, kind: Kind) -> None:
