@@ -43,6 +43,20 @@ def test_the_package_names_its_home_and_nobody_in_person(metadata: Message) -> N
     assert metadata["Author"] == "The Rowlock developers"
 
 
+def test_extras_bring_what_their_pages_need(metadata: Message) -> None:
+    needs = [need.replace('"', "'") for need in metadata.get_all("Requires-Dist", [])]
+    extras = set(metadata.get_all("Provides-Extra", []))
+    brought = {
+        extra: {re.split(r"[<>=;\s]", need)[0] for need in needs if f"extra == '{extra}'" in need} for extra in extras
+    }
+
+    assert brought["sqlalchemy"] == {"sqlalchemy[asyncio]"}  # greenlet, without which it has no AsyncSession
+    assert set.union(*(brought[extra] for extra in extras - {"all"})) <= brought["all"]
+    for page in ("fastapi", "flask", "django"):
+        [asked] = re.findall(r"pip install rowlock\[(\w+)\]", (ROOT / f"docs/guides/{page}.md").read_text())
+        assert asked in extras
+
+
 def test_files_that_the_package_page_points_to_are_there(metadata: Message) -> None:
     page = metadata.get_payload(decode=True)
     assert isinstance(page, bytes)
