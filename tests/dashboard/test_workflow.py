@@ -116,6 +116,18 @@ def test_what_failed_and_what_was_undone_is_there_when_it_has_ended(client: Brow
     assert 'class="p-undo"' in text
 
 
+def test_a_workflow_that_was_cancelled_is_not_said_to_have_failed(client: Browser, db: Db) -> None:
+    job = put_workflow(db)
+    put_failure(db, job, None, at=3)
+    put_step(db, job, "undo/refund", at=4, kind="undo")
+    end(db, job, "cancelled", reason="cancelled")
+
+    text = words(client.get(f"/workflows/{job}").text)
+
+    assert "the workflow was cancelled" in text
+    assert "failed " not in text.partition("Timeline")[2].partition("Arguments")[0].replace("failed try", "")
+
+
 def test_a_signal_is_shown_with_the_step_that_has_taken_it(client: Browser, db: Db) -> None:
     job = put_workflow(db, "waiting")
     put_step(db, job, "go", at=0, took=5, kind="signal")
