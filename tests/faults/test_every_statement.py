@@ -56,6 +56,7 @@ STOPPING = [*at(SETTLE, "job_return", "job_hand_back", "worker_leave"), *at(RENE
 # Upkeep that is done once in minutes or hours, or said only if the stop takes long enough; it holds no job.
 SELDOM = {
     "breaker_remove",
+    "clock_compare",
     "firing_remove",
     "job_begin",
     "key_sweep",

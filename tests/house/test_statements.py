@@ -185,6 +185,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.pardon: [jobs.pardon(worker=WORKER, since=DAY)],
     workers.hand_back: [workers.hand_back(worker=WORKER), workers.hand_back(worker=WORKER, known=[new_id()])],
     expiry.hasten: [expiry.hasten(by=DAY, queues=["q"])],
+    expiry.compare: [expiry.compare(queues=["q"])],
     pauses.pause: [
         pauses.pause(kind="queue", name="q", until=datetime.now(UTC), duration=None, **WHO),
         pauses.pause(kind="task", name="t", until=None, duration=DAY, **NOBODY),

@@ -1396,6 +1396,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("cli/ids.py", 'len(typed.strip("…")) >= SHOWN and ', "")],
     ),
     Mutant(
+        "drain-unseen",
+        "a drain beside the test's open transaction finds no job, and the test believes it",
+        "tests/testing/test_drain.py::test_jobs_in_an_open_transaction_of_the_apps_own_connection_are_not_taken_for_none",
+        [Change("testing/drain.py", "    if queues:\n        raise", "    if False:\n        raise")],
+    ),
+    Mutant(
         "pause-unused",
         "the dashboard pauses a mistyped queue, and whoever did it believes that it has stopped",
         "tests/dashboard/test_queues.py::test_a_name_that_nobody_uses_is_paused_only_anyway",
@@ -2119,5 +2125,41 @@ MUTANTS: tuple[Mutant, ...] = (
                 "'synchronous_commit', 'local', false)",
             )
         ],
+    ),
+    Mutant(
+        "retry-late-by-the-clocks-step",
+        "a retry that was written while the database's clock was ahead stays late by what it was set back by",
+        "tests/worker/test_clock_steps.py::test_a_retry_that_was_written_while_the_clock_was_ahead_is_brought_forward_though_its_attempt_began_before",
+        [
+            Change(
+                "store/sql/job_hasten.sql",
+                "job.created_at, job.started_at, (job.errors[cardinality(job.errors)] ->> 'ended_at')::timestamptz\n",
+                "job.created_at, job.started_at\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "park-late-by-the-clocks-step",
+        "a workflow that parked while the database's clock was ahead stays late by what it was set back by",
+        "tests/worker/test_clock_steps.py::test_a_workflow_that_parked_while_the_clock_was_ahead_is_brought_forward_though_its_attempt_began_before",
+        [Change("store/sql/job_hasten.sql", "or job.wakes_at is not null and exists (", "or false and exists (")],
+    ),
+    Mutant(
+        "started-by-the-clock",
+        "a job that nobody has claimed is shown as started since the clock was set back",
+        "tests/worker/test_clock_steps.py::test_a_job_that_nobody_has_started_is_not_shown_as_started_after_it_was_brought_forward",
+        [
+            Change(
+                "store/sql/job_hasten.sql",
+                "    started_at = case when started_at > rowlock.now() then rowlock.now() else started_at end,\n    expires_at",
+                "    started_at = least(started_at, rowlock.now()),\n    expires_at",
+            ),
+        ],
+    ),
+    Mutant(
+        "late-for-new-workers",
+        "jobs stay late for hours when no worker was there to see that the clock was set back",
+        "tests/worker/test_clock_steps.py::test_a_worker_that_starts_after_the_clock_was_set_back_brings_forward_what_is_late",
+        [Change("worker/hasten.py", "        if not self._has_compared:\n            self._compare(connection)\n", "")],
     ),
 )

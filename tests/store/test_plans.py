@@ -275,6 +275,19 @@ def test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_
     assert whole is None or whole.buffers > 10 * plan.buffers  # else this test proves nothing
 
 
+def test_a_worker_that_starts_looks_at_few_jobs_to_see_whether_the_clock_was_set_back(engine: Engine, db: Db) -> None:
+    query = expiry.compare(queues=["default", "other"])
+    compare = Prepared(engine, query)
+    load(db, FLOOD)
+    load(db, FLOOD, run_at="rowlock.now() + interval '1 day'")
+
+    plan = compare.explain(query)
+
+    assert engine.run(query) == [None]
+    assert plan.whole_scans() == []
+    assert plan.rows_touched() <= 5_000
+
+
 def test_taking_up_reads_none_of_the_jobs_that_this_worker_refuses(engine: Engine, db: Db) -> None:
     query = jobs.take_up(queues=["default"], tasks=["t", "u@2"], limit=BATCH, worker=engine.worker)
     take_up = Prepared(engine, query)

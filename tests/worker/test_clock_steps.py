@@ -6,7 +6,9 @@ import asyncio
 from datetime import timedelta
 
 from rowlock import Context, Retry, Rowlock
+from rowlock.model.outcome import Retried
 from rowlock.store import expiry
+from rowlock.testing import drain
 from tests.engine import Engine
 from tests.rows import travel
 from tests.worker.working import Db, one, work_until
@@ -103,3 +105,84 @@ def test_what_workflows_began_to_wait_for_while_the_clock_was_ahead_is_brought_f
     assert [one(db, query, job.id) for job in (before, *ahead)] == [45, 30, 90, 15, 10]
     due = "select max(round(date_part('epoch', run_at - rowlock.now()) / 60)) from rowlock.jobs where id = any(%s)"
     assert one(db, due, [job.id for job in (before, *ahead)]) <= 60
+
+
+def test_a_retry_that_was_written_while_the_clock_was_ahead_is_brought_forward_though_its_attempt_began_before(
+    url: str, db: Db
+) -> None:
+    engine = Engine(url)
+    engine.enqueue()
+    [row] = engine.claim()
+    db.execute(
+        """update rowlock.jobs set errors = array['{"type": "Earlier", "ended_at": "2026-01-01T00:00:00Z"}'::json]"""
+    )
+    travel(db, HOUR)
+    engine.give_back(row, outcome=Retried('{"type": "ValueError"}', HOUR / 2))
+    travel(db, timedelta(0))
+
+    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    again = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    engine.close()
+
+    assert (hastened, again) == ([row.id], [])
+    assert one(db, "select round(date_part('epoch', run_at - rowlock.now()) / 60) from rowlock.jobs") == 30
+    told = "select array(select error ->> 'type' from unnest(errors) as error) from rowlock.jobs"
+    assert one(db, told) == ["Earlier", "ValueError"]
+
+
+def test_a_workflow_that_parked_while_the_clock_was_ahead_is_brought_forward_though_its_attempt_began_before(
+    url: str, db: Db
+) -> None:
+    travelled = []
+
+    with Rowlock(url) as app:
+
+        async def travels() -> None:
+            travel(db, HOUR)
+            travelled.append("ahead")
+
+        @app.workflow(name="w")
+        async def w(ctx: Context) -> None:
+            await ctx.step(travels)
+            await ctx.sleep(HOUR / 2)
+
+        w.enqueue()
+        drain(app)
+    travel(db, timedelta(0))
+
+    engine = Engine(url)
+    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    again = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    engine.close()
+
+    assert travelled == ["ahead"]
+    assert one(db, "select started_at < rowlock.now() from rowlock.jobs")
+    assert (len(hastened), again) == (1, [])
+    assert one(db, "select round(date_part('epoch', run_at - rowlock.now()) / 300) * 5 from rowlock.jobs") == 30
+
+
+def test_a_job_that_nobody_has_started_is_not_shown_as_started_after_it_was_brought_forward(url: str, db: Db) -> None:
+    engine = Engine(url)
+    travel(db, HOUR)
+    [job] = engine.enqueue()
+    travel(db, timedelta(0))
+
+    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    engine.close()
+
+    assert hastened == [job]
+    assert one(db, "select started_at from rowlock.jobs") is None
+
+
+def test_a_worker_that_starts_after_the_clock_was_set_back_brings_forward_what_is_late(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    travel(db, HOUR)
+    quick.enqueue()
+    travel(db, timedelta(0))
+    tomorrow = quick.using(delay=24 * HOUR).enqueue()
+    work_until(app, lambda: one(db, "select count(*) from rowlock.history"))
+
+    assert one(db, "select id::text from rowlock.jobs") == str(tomorrow.id)
+    assert one(db, "select run_at > rowlock.now() + interval '23 hours' from rowlock.jobs")

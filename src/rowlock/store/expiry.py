@@ -14,6 +14,8 @@ CHUNK = 1_000
 # Jobs that one statement brings forward when the clock was set back, and with which delays.
 HASTENED_AT_ONCE = 1_000
 _HASTENED_WITHIN = timedelta(hours=1)
+# Jobs that are looked at to see whether the clock was set back: of each lane, and in all.
+_COMPARED_EACH, _COMPARED = 1_000, 10_000
 
 
 def expire(*, keep: timedelta, limit: int = CHUNK, without: Iterable[str] = ()) -> Query[int]:
@@ -36,6 +38,20 @@ def hasten(*, by: timedelta, queues: Iterable[str]) -> Query[str]:
             "queues": array(queues),
             "priorities": plain_array(map(str, PRIORITIES)),
             "limit": str(HASTENED_AT_ONCE),
+        },
+        first,
+    )
+
+
+def compare(*, queues: Iterable[str]) -> Query[float | None]:
+    """By how many seconds jobs that are not due yet are ahead of the database's clock, where that was set back."""
+    return Query(
+        "clock_compare",
+        {
+            "queues": array(queues),
+            "priorities": plain_array(map(str, PRIORITIES)),
+            "each": str(_COMPARED_EACH),
+            "limit": str(_COMPARED),
         },
         first,
     )

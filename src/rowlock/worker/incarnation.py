@@ -26,6 +26,7 @@ from rowlock.worker.cancel import Canceller
 from rowlock.worker.claim import Claimer
 from rowlock.worker.condition import Condition
 from rowlock.worker.count import Counts
+from rowlock.worker.hasten import Hastener
 from rowlock.worker.lease import Lease
 from rowlock.worker.mark import Marker
 from rowlock.worker.pulse import Pulse
@@ -188,7 +189,7 @@ class Incarnation:
                     settings=self._retention.learn,
                     counts=self._counts,
                 ),
-                upkeep.hastening(self._lease, self._setup.queues),
+                Hastener(self._lease, self._setup.queues).chore(),
             ],
         )
 

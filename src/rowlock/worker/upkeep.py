@@ -15,8 +15,7 @@ from rowlock.store import breakers, doctor, enqueue, expiry, firing, minutes, pa
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.halve import LeftOut, make_missing
-from rowlock.worker.lanes import Floors, Queues
-from rowlock.worker.lease import Lease
+from rowlock.worker.lanes import Floors
 from rowlock.worker.renew import Chore
 from rowlock.worker.rescue import Rescuer
 from rowlock.worker.settings import Timing
@@ -91,11 +90,6 @@ def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, 
         "minutes": Chore("removing old counts", timedelta(minutes=5), remove_minutes),
         "firings": Chore("forgetting old slots", timedelta(minutes=5), remove_firings),
     }
-
-
-def hastening(lease: Lease, ours: Queues) -> Chore:
-    """What a worker does for its own queues after the database's clock was set back."""
-    return Chore("bringing jobs forward", timedelta(seconds=1), lambda connection: hasten(connection, lease, ours))
 
 
 # One worker looks from the bottom for all; this many times what a look took lie between two.
@@ -174,21 +168,6 @@ def expire(connection: Steady, *, keep: Keep, longest: timedelta, left_out: Left
 def _leave_first(connection: Steady, left_out: LeftOut, error: Refused) -> None:
     for job_id in connection.run(expiry.peek(without=left_out.marks())):
         left_out.leave(job_id, error, name=job_id)
-
-
-def hasten(connection: Steady, lease: Lease, ours: Queues) -> None:
-    """Bring forward the jobs that are late because the database's clock was set back, which is rare."""
-    if not (by := lease.set_back):
-        return
-    late = 0
-    for _ in range(_BATCHES):
-        chunk = len(connection.run(expiry.hasten(by=by, queues=ours.names)))
-        late += chunk
-        if chunk < expiry.HASTENED_AT_ONCE:
-            lease.set_back -= by
-            break
-    if late:
-        log.warning("brought %d jobs forward by %s, for the database's clock was set back by that", late, by)
 
 
 def forget_failures(connection: Steady) -> None:
