@@ -25,7 +25,7 @@ BUDGET = {
     "tests/house": Budget(290, 15),
     "tests/model": Budget(960, 8),
     "tests/store": Budget(245, 35),
-    "tests/testing": Budget(125, 20),
+    "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
     "tests/worker": Budget(415, 130),
     "tests/workflow": Budget(455, 60),

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rowlock import (
@@ -377,6 +378,22 @@ def test_as_many_jobs_as_the_limit_are_no_fault(app: Rowlock) -> None:
     app.enqueue_many(task.bind() for _ in range(5))
 
     assert drain(app, limit=5).succeeded == 5
+
+
+def test_jobs_in_an_open_transaction_of_the_apps_own_connection_are_not_taken_for_none(url: str) -> None:
+    with psycopg.connect(url) as mine, Rowlock(url, connection=lambda: mine) as app:
+
+        @app.task(name="t")
+        def t() -> None: ...
+
+        t.enqueue()
+
+        with pytest.raises(InvalidOption, match=r"no job; .* some, on default: say drain\(app, connection=…\)"):
+            drain(app)
+        assert drain(app, connection=mine).succeeded == 1
+        assert drain(app).succeeded == 0
+        mine.rollback()
+        assert drain(app).succeeded == 0
 
 
 def test_a_limit_below_one_is_refused(app: Rowlock) -> None:

@@ -14,7 +14,10 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
+import psycopg
+
 from rowlock.app import Rowlock
+from rowlock.db import borrowed
 from rowlock.db.borrowed import lent
 from rowlock.db.borrowed.joining import LastWords
 from rowlock.db.borrowed.nested import Nested
@@ -72,7 +75,13 @@ def drain(
 
         return await _Drain(app, converse, in_thread, queues=queues, limit=limit, raising=raising).run(offered)
 
-    return beside(main)
+    drained = beside(main)
+    own = None if connection is not None or drained.attempts else _own_transaction(app)
+    if own is not None:
+        with suppress(WrongConnection, psycopg.Error):  # of the other kind, or of a transaction that has failed
+            theirs = app.database.converse(_due, connection=own, atomic=False)
+            _refuse_unseen({*theirs} - {*app.database.converse(_due, atomic=False)})
+    return drained
 
 
 async def adrain(
@@ -98,7 +107,34 @@ async def adrain(
     def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
         return app.database.aconverse(begin, connection=connection)
 
-    return await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
+    drained = await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
+    own = None if connection is not None or drained.attempts else _own_transaction(app)
+    if own is not None:
+        with suppress(WrongConnection, psycopg.Error):  # of the other kind, or of a transaction that has failed
+            theirs = await app.database.aconverse(_due, connection=own, atomic=False)
+            _refuse_unseen({*theirs} - {*await app.database.aconverse(_due, atomic=False)})
+    return drained
+
+
+def _due(_resend: bool) -> Conversation[list[str]]:  # noqa: FBT001  as Database.converse calls it
+    """The queues with jobs that are due."""
+    return [lane.queue for lane in (yield jobs.lanes())]
+
+
+def _own_transaction(app: Rowlock) -> object | None:
+    """The connection of the app's own function, if a transaction is open on it."""
+    own = app.database.within.choose(None)
+    return own if own is not None and borrowed.in_transaction(own) else None
+
+
+def _refuse_unseen(queues: set[str]) -> None:
+    """Nothing was run, and in the caller's transaction there is something: a test would believe that there is not."""
+    if queues:
+        raise InvalidOption(
+            f"drain has looked on a connection of its own, and found no job; in the open transaction of the app's "
+            f"connection= there are some, on {', '.join(sorted(queues))}: say drain(app, connection=…), with that "
+            "connection, or commit first"
+        )
 
 
 class _Drain:
