@@ -10,6 +10,7 @@ from rowlock import Rowlock
 from rowlock.worker import halve
 from tests.scheduling import add
 from tests.waiting import until
+from tests.worker.breaking import breaks
 from tests.worker.working import Db, ended, one, working
 
 LEASE = timedelta(seconds=1)
@@ -17,18 +18,6 @@ DEAD = """insert into rowlock.workers (id, host, pid, queues, slots, tasks, vers
     values (gen_random_uuid(), 'h', 1, '{}', 1, '{}', '1', rowlock.now(), rowlock.now(), interval '1 second')"""
 SUSPECTS = "update rowlock.jobs set crashes = 2, state = 'waiting', waits_for = 'suspect' where (args ->> 'n')::int < 3"
 ASIDE = "select reason from rowlock.jobs where waits_for = 'code'"
-
-
-def breaks(db: Db, table: str, when: str, state: str = "XX001") -> None:
-    """Every write of such a row fails, as one whose TOAST block is lost."""
-    db.execute(
-        f"""create function public.broken() returns trigger language plpgsql as
-        $$ begin raise exception 'unexpected chunk number' using errcode = '{state}'; end $$"""
-    )
-    db.execute(
-        f"create trigger broken before insert or update on rowlock.{table} for each row when ({when}) "
-        "execute function public.broken()".encode()
-    )
 
 
 # Suspects

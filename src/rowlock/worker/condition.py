@@ -35,7 +35,7 @@ class Condition:
     ) -> None:
         """Say what has changed. One that cannot use the schema claims as little as one that stops.
 
-        `failing` is what goes wrong on each of its connections, and for how many seconds.
+        `failing` is what goes wrong on each of its connections and with its chores, and for how many seconds.
         """
         restarts, fault = self._faults if unfit is None else (0, unfit)
         fails, since = self._longest(failing)

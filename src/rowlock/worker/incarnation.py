@@ -195,7 +195,8 @@ class Incarnation:
 
     def _tell(self, connection: Steady) -> None:
         stuck, stopping, unfit = self._runner.stuck, self._is_stopping, self._renewer.unfit
-        failing = [self._settle_link.fault, self._settler.fault_apart, self._claim_link.fault]
+        links = [self._settle_link.fault, self._settler.fault_apart, self._claim_link.fault]
+        failing = [*links, self._renewer.fault]
         self._condition.tell(connection, stuck=stuck, stopping=stopping, unfit=unfit, failing=failing)
 
     async def start(self) -> None:

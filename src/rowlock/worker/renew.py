@@ -18,6 +18,7 @@ from datetime import timedelta
 from math import inf
 
 from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.trouble import first_line
 from rowlock.store import schema, workers
 from rowlock.store.workers import Renewed
 from rowlock.worker.lease import Lease
@@ -28,6 +29,8 @@ log = logging.getLogger("rowlock.worker")
 
 # After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
 _LONGEST_PAUSE = 0.5
+# A chore that goes on failing is told of again after so many seconds.
+_TELL_EVERY = 60.0
 # A thread that has nothing under way ends within this many seconds of being told.
 _AT_ONCE = 0.2
 
@@ -41,7 +44,9 @@ class Chore:
     do: Callable[[Steady], timedelta | None]
     even_unfit: bool = False  # also while this code cannot use the schema
     due: float = field(default=0.0)
-    is_failing: bool = field(default=False)
+    failing_since: float | None = field(default=None)  # by time.monotonic(), as the next
+    told: float = field(default=-inf)  # when the log has said so for the last time
+    said: str = field(default="")  # what went wrong last
 
 
 class Renewer:
@@ -101,6 +106,15 @@ class Renewer:
         if not self._thread.is_alive():
             self._ear.close()
 
+    @property
+    def fault(self) -> tuple[str, float] | None:
+        """What has been failing for the longest in between, and for how many seconds; None while nothing does."""
+        failing = [(chore.failing_since, chore) for chore in self._chores if chore.failing_since is not None]
+        if not failing:
+            return None
+        since, chore = min(failing, key=lambda one: one[0])
+        return f"{chore.name} failed ({chore.said})", time.monotonic() - since
+
     def _run(self) -> None:
         try:
             while not self._is_over:
@@ -134,23 +148,24 @@ class Renewer:
         except Exception as error:
             self._failed(chore, error)
         else:
-            if chore.is_failing:
+            if chore.failing_since is not None:
                 log.info("%s works again", chore.name)
-            chore.is_failing = False
+            chore.failing_since, chore.told = None, -inf
             wait = chore.every * random.uniform(0.9, 1.0) if wish is None else wish
             chore.due = time.monotonic() + wait.total_seconds()
         self._connection.until = inf if not self._is_over else 0.0
 
     def _failed(self, chore: Chore, error: Exception) -> None:
-        """The first failure of an outage is news; the others are not, and an outage may be long."""
+        """The first failure of an outage is news; the others are not, unless it is long."""
         if self._is_over:
             return
-        if not chore.is_failing:
-            if isinstance(error, Unreachable):
-                log.warning("%s: the database does not answer (%s); trying again until it does", chore.name, error)
-            else:
-                log.error("%s failed; trying again until it works", chore.name, exc_info=error)
-        chore.is_failing = True
+        now = time.monotonic()
+        if chore.failing_since is None:
+            chore.failing_since = now
+        chore.said = first_line(error)
+        if now - chore.told >= _TELL_EVERY:
+            chore.told = now
+            _say(chore, error, now - chore.failing_since)
         if chore is self._renewal:
             chore.due = self._not_before = self._soon()
         else:
@@ -196,3 +211,11 @@ class Renewer:
         elif unfit is None and self.unfit is not None:
             log.warning("this worker can use schema %r again, and claims again", name)
         self.unfit = unfit
+
+
+def _say(chore: Chore, error: Exception, lasts: float) -> None:
+    long = f", for {lasts:.0f} s now" if lasts >= _TELL_EVERY else ""
+    if isinstance(error, Unreachable):
+        log.warning("%s: the database does not answer (%s)%s; trying again until it does", chore.name, error, long)
+    else:
+        log.error("%s failed%s; trying again until it works", chore.name, long, exc_info=error)
