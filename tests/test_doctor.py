@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from uuid import uuid4
 
@@ -23,13 +23,14 @@ from rowlock.doctor.claims import judge_load
 from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
 from rowlock.model.stats import Connections
-from rowlock.store import workers
+from rowlock.store import doctor_rounds, workers
 from rowlock.store.doctor import Peak
 from rowlock.store.doctor_blueprint import blueprint
 from rowlock.store.doctor_rounds import Facts, JobCost, Trial, look
 from rowlock.store.query import Query, alone
 from rowlock.testing import travel
 from tests.engine import Engine
+from tests.rows import put
 from tests.waiting import until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, one, working
@@ -457,6 +458,27 @@ def test_rows_of_duties_that_two_sessions_share_are_said_with_one_of_them(
         duty = patient.doctor()["duty locks"]
 
     assert (duty.level, duty.figure.startswith("duties, by pid ")) == ("red", True)
+
+
+@pytest.mark.parametrize(("red_after", "level"), [(timedelta(0), "red"), (timedelta(days=1), "amber")])
+def test_a_session_that_has_due_jobs_locked_is_named(
+    patient: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, red_after: timedelta, level: str
+) -> None:
+    monkeypatch.setattr(doctor_rounds, "ROWS_LOCKED", timedelta(0))
+    monkeypatch.setattr(blocked, "_ROWS_RED", red_after)
+    for run_at in (*(datetime.now(UTC),) * 3, datetime.now(UTC) + timedelta(hours=1)):
+        put(db, queue="mail", run_at=run_at)
+    with psycopg.connect(db.info.dsn, application_name="a forgotten psql") as holder:
+        holder.execute("select from rowlock.jobs for update")
+        pid = holder.info.backend_pid
+
+        checkup = patient.doctor()
+
+    first = checkup.findings[0]
+    assert (first.name, first.level) == ("job locks", level)
+    assert first.figure.startswith(f"3 due jobs in mail, by pid {pid} (a forgotten psql, ")
+    assert "workers pass over what is locked" in first.says
+    assert patient.doctor()["job locks"].level == "green"
 
 
 def test_a_worker_whose_process_is_stopped_is_told_of_within_its_lease(app: Rowlock, url: str) -> None:

@@ -98,6 +98,7 @@ WORKS = {
 }
 EXAMINES = {
     "duty_holders",
+    "row_holders",
     "minute_peak",
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues

@@ -320,6 +320,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     doctor.lock_holders: [doctor.lock_holders(5)],
     schema.blockers: [schema.blockers("rowlock", held_for=timedelta(seconds=1), most=5)],
     doctor.duty_holders: [doctor.duty_holders(5)],
+    doctor.row_holders: [doctor.row_holders(["q", "ü"], held=DAY, most=5), doctor.row_holders([], held=DAY, most=5)],
     fleet.claimed: [fleet.claimed([WORKER]), fleet.claimed([])],
     fleet.underway: [fleet.underway([WORKER], limit=5), fleet.underway([], limit=5)],
     fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],

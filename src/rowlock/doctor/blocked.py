@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from rowlock.doctor.judging import Line, several
+from rowlock.doctor.judging import Line, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.words import count, span
 from rowlock.store.doctor import LockHolder
@@ -15,13 +15,14 @@ from rowlock.store.doctor_rounds import Facts
 from rowlock.store.survey import LOCKED
 
 _GROUP = "locks"
-CAUSES: Final = ("table locks", "duty locks")
+CAUSES: Final = ("table locks", "duty locks", "job locks")
 """The lines on what is the cause of others: they stand first."""
 
 # A worker's deadline: a lock that is held for longer makes workers and callers fail. Our own upkeep holds none so long.
 _RED = timedelta(seconds=5)
 # A worker's own sweep is over within seconds, and is given up when a renewal would have to wait for it.
 _DUTY = (timedelta(seconds=5), timedelta(seconds=30))
+_ROWS_RED = timedelta(seconds=30)
 # Without these two a killed worker's jobs stay where they are, and slots of schedules pass.
 _VITAL_DUTIES = {"rescue", "schedules"}
 
@@ -60,6 +61,26 @@ def judge_duties(facts: Facts) -> Iterator[Finding]:
         f"meanwhile{_missed(holder.duties)}",
         do=f"end its transaction, or select pg_terminate_backend({holder.pid})",
         value=holder.held.total_seconds(),
+    )
+
+
+def judge_rows(facts: Facts) -> Iterator[Finding]:
+    """The line on who has rows of due jobs locked: workers pass over them until that transaction ends."""
+    line = Line(_GROUP, "job locks")
+    if facts.row_holders is None:
+        yield line.unknown(why(facts, "row holders") or why(facts, "runnable"))
+        return
+    if not facts.row_holders:
+        yield line.green("none", "nobody keeps due jobs from the workers", value=0.0)
+        return
+    holder = facts.row_holders[0]
+    jobs = f"{count(holder.jobs, 'due job')} in {several(holder.queues)}"
+    yield line.ill(
+        "red" if holder.held >= _ROWS_RED else "amber",
+        f"{jobs}, by {holder.name}",
+        f"it has had their rows locked for up to {span(holder.held)}, and workers pass over what is locked",
+        do=f"end its transaction, or select pg_terminate_backend({holder.pid})",
+        value=float(holder.jobs),
     )
 
 

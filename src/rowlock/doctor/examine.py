@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from rowlock.db.database import Database
-from rowlock.doctor.blocked import folded, judge_duties, judge_locks
+from rowlock.doctor.blocked import folded, judge_duties, judge_locks, judge_rows
 from rowlock.doctor.claims import judge_claims, judge_load
 from rowlock.doctor.fleet import judge_fleet
 from rowlock.doctor.schema import judge_schema
@@ -106,6 +106,7 @@ def _compared(before: float, there: float, after: float) -> _Clock:
 def _judge(facts: Facts, trial: Trial | None, clock: _Clock, *, target: timedelta, version: str) -> Iterator[Finding]:
     yield from judge_locks(facts)
     yield from judge_duties(facts)
+    yield from judge_rows(facts)
     yield from judge_server(facts)
     yield from judge_clock(facts, ahead=clock.ahead, unsure=clock.unsure)
     yield from judge_schema(facts)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from rowlock.store import jobs
+from rowlock.store.intervals import interval
 from rowlock.store.jobs import PRIORITIES, Lane
 from rowlock.store.query import Explained, Query, Row, array, first
 
@@ -99,6 +100,28 @@ class DutyHolder(NamedTuple):
     def last_query(self) -> timedelta:
         """How long ago its last query began."""
         return timedelta(seconds=self.query_seconds or 0.0)
+
+    @property
+    def name(self) -> str:
+        """Who it is, for people."""
+        return _session(self.pid, self.application, self.user, self.state)
+
+
+class RowHolder(NamedTuple):
+    """A session that has rows of due jobs locked: how many at least, in which queues, and for how long at most."""
+
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    seconds: float | None
+    jobs: int
+    queues: list[str]
+
+    @property
+    def held(self) -> timedelta:
+        """How long ago its transaction began."""
+        return timedelta(seconds=self.seconds or 0.0)
 
     @property
     def name(self) -> str:
@@ -218,6 +241,11 @@ def lock_holders(most: int) -> Query[LockHolder]:
 def duty_holders(most: int) -> Query[DutyHolder]:
     """Sessions that have locked duties of the fleet, those that began first."""
     return Query("duty_holders", {"most": str(most)}, DutyHolder._make)
+
+
+def row_holders(queues: Iterable[str], *, held: timedelta, most: int) -> Query[RowHolder]:
+    """Sessions that have kept rows of due jobs of these queues locked for so long; `most` of each lane are looked at."""
+    return Query("row_holders", {"queues": array(queues), "held": interval(held), "most": str(most)}, RowHolder._make)
 
 
 def standbys() -> Query[Standby]:

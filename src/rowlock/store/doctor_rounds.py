@@ -28,6 +28,10 @@ SETTINGS = (
 )
 _MOST_NAMED = 5
 _MOST_MINUTES = 200_000
+_MOST_QUEUES = 50
+_MOST_LOCKED = 100  # of each lane
+# A verb of operators keeps the jobs that it changes locked for a moment.
+ROWS_LOCKED = timedelta(seconds=5)
 # A slot that was due so long ago is overdue: a worker looks for slots every few seconds.
 OVERDUE = timedelta(minutes=2)
 
@@ -54,6 +58,7 @@ class Facts:
     transactions: Sequence[doctor.InTransaction] | None = None
     lock_holders: Sequence[doctor.LockHolder] | None = None
     duty_holders: Sequence[doctor.DutyHolder] | None = None
+    row_holders: Sequence[doctor.RowHolder] | None = None
     standbys: Sequence[doctor.Standby] | None = None
     described: Sequence[doctor.Described] | None = None
     rights: Sequence[doctor.Right] | None = None
@@ -102,6 +107,7 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     except Exception as error:
         facts.unknown["stats"] = _missing(error)
     unknown = facts.unknown
+    facts.row_holders = yield from _row_holders(facts)
     settings = yield from _learn("settings", doctor.settings(SETTINGS), unknown)
     facts.settings = {setting.name: setting.value for setting in settings or ()}
     facts.overrides = yield from _learn("overrides", doctor.overrides(SETTINGS), unknown)
@@ -118,6 +124,15 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     facts.schedules = _only((yield from _learn("schedules", doctor.schedules(late=OVERDUE, most=_MOST_NAMED), unknown)))
     yield from _look_at_parts(facts, longest=longest)
     return facts
+
+
+def _row_holders(facts: Facts) -> Conversation[list[doctor.RowHolder] | None]:
+    """Who has jobs locked that should be claimed, in the queues that have any."""
+    if facts.stats is None or "runnable" in facts.stats.unknown:
+        return None
+    due = [name for name, queue in facts.stats.queues.items() if queue.runnable is not None and queue.runnable.value]
+    asked = doctor.row_holders(due[:_MOST_QUEUES], held=ROWS_LOCKED, most=_MOST_LOCKED)
+    return (yield from _learn("row holders", asked, facts.unknown))
 
 
 def _look_at_parts(facts: Facts, *, longest: timedelta) -> Conversation[None]:

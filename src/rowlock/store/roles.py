@@ -97,7 +97,8 @@ _FIRED = ("last_at", "held", "booted_at", "jobs")
 
 _VIEW: Rights = {
     "migrations": {"select": ALL},
-    "jobs": {"select": (*_OUTLINE, "expires_at", "waits_for", "wakes_at", "cancel_at", "begun")},
+    # By its xmax one finds who has a job locked.
+    "jobs": {"select": (*_OUTLINE, "xmax", "expires_at", "waits_for", "wakes_at", "cancel_at", "begun")},
     "history": {"select": (*_OUTLINE, "ended_at", "expires_on")},
     "queues": {"select": ALL},
     "pauses": {"select": ALL},
