@@ -247,6 +247,8 @@ def test_without_its_packages_a_sentence_says_which(typed: Type, monkeypatch: py
     assert all(run.is_one_sentence for run in runs)
     assert "pip install 'rowlock[dashboard]'" in demo.err
     assert all("pip install 'rowlock[dashboard]'" in run.err for run in runs)
+    with pytest.raises(ModuleNotFoundError, match=r"run: pip install 'rowlock\[dashboard\]'"):
+        from rowlock.dashboard import Visitor  # noqa: F401, PLC0415  as an app of the reader's does
 
 
 @pytest.mark.parametrize(

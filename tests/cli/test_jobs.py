@@ -147,6 +147,14 @@ def test_the_json_of_a_list_is_one_document_with_stable_keys(rowlock: Type, worl
     assert {"id", "task", "queue", "state", "run_at", "created_at", "args", "errors"} <= document["jobs"][0].keys()
 
 
+def test_of_ended_jobs_since_is_told_from_ended_since(rowlock: Type, world: World) -> None:
+    by_creation = rowlock("jobs", "list", "--state", "failed", "--since", "1h")
+    by_end = rowlock("jobs", "list", "--state", "failed", "--ended-since", "1h")
+
+    assert by_creation.err == "--since is when jobs were created; for when they ended, say --ended-since\n"
+    assert by_end.err == ""
+
+
 def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
     in_words = rowlock("jobs", "list")
     in_json = rowlock("jobs", "list", "--json")
@@ -229,6 +237,7 @@ def test_in_a_narrow_terminal_the_error_is_there_and_ids_are_their_ends(
 
     assert failed[0].split() == ["id", "task", "queue", "ended", "tries", "note"]
     assert every[0].split()[:2] == ["id", "state"]
+    assert every[0].split()[-1] == "note"
     assert failed[1].split()[:2] == [world.failed[-8:], "shop.charge"]
     assert "builtins.ConnectionE" in failed[1]
     assert max(map(len, [*failed, *every])) <= 80

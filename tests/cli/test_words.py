@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from rowlock.cli import moments, words
+from rowlock.cli import figures, moments, words
+from rowlock.model.stats import Rates
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -21,6 +22,13 @@ HOSTILE = [
     "half \ud800",
     "\x00\x07\x08\x7f",
 ]
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(0.0, ""), (0.005, "0.3/min"), (0.5, "30/min"), (1.25, "1.25/s"), (1234.5, "1,234/s")]
+)
+def test_a_rate_is_said_in_the_unit_that_says_it_best(rate: float, said: str) -> None:
+    assert figures.rate(Rates(completed=rate), "completed") == said
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

@@ -124,6 +124,14 @@ def test_the_name_of_the_database_may_change_between_uses(app: DjangoRowlock, mo
     assert "dbname=other" in (app.database.address.conninfo or "")
 
 
+def test_what_is_said_of_the_database_is_passed_on(site: str) -> None:
+    app = DjangoRowlock(pooler=True, listen_url="postgresql://around/it", deadline=timedelta(seconds=7))
+
+    found = app.database
+    said = (found.pooler.value, found.listen_url.value, found.deadline.value)
+    assert said == (True, "postgresql://around/it", timedelta(seconds=7))
+
+
 # Whose connection carries them
 
 

@@ -143,6 +143,24 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("dashboard/templates/workflow.html", "it.job.state if step.kind", '"failed" if step.kind')],
     ),
     Mutant(
+        "B6",
+        "due jobs that somebody has locked are passed over by every claim, and the doctor names nobody",
+        "tests/test_doctor.py::test_a_session_that_has_due_jobs_locked_is_named",
+        [Change("store/sql/row_holders.sql", "due.holder = owners.transactionid", "false")],
+    ),
+    Mutant(
+        "B7",
+        "a viewer reads the names of arguments in the reason why they do not fit",
+        "tests/dashboard/test_security_shown.py::test_a_viewer_does_not_see_in_a_reason_what_does_not_fit",
+        [Change("conceal.py", 'self.value(_SAID.sub(r"\\1", value))', "self.value(value)")],
+    ),
+    Mutant(
+        "B8",
+        "the remedy for a missing index is to make all of the schema anew",
+        "tests/test_doctor.py::test_the_remedy_for_a_missing_index_is_its_statement",
+        [Change("doctor/schema.py", "if all(said) and", "if not all(said) and")],
+    ),
+    Mutant(
         "B3",
         "a worker's role may end the pause of a schedule, or say that somebody else has paused it",
         "tests/faults/test_roles.py::test_nobody_else_may",
@@ -1396,6 +1414,66 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("cli/ids.py", 'len(typed.strip("…")) >= SHOWN and ', "")],
     ),
     Mutant(
+        "log-delay-repr",
+        "a line of the log says timedelta(…) of a delay",
+        "tests/worker/test_run.py::test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job",
+        [Change("worker/report.py", "row.attempts, span(outcome.delay)", "row.attempts, repr(outcome.delay)")],
+    ),
+    Mutant(
+        "log-asked",
+        "the log says of a job that somebody cancelled: cancelled: asked",
+        "tests/worker/test_run.py::test_outcomes_that_are_no_failure_are_logged_in_words",
+        [Change("worker/report.py", 'if reason == "asked" else', 'if reason == "never" else')],
+    ),
+    Mutant(
+        "failure-our-frames",
+        "a stored traceback begins with frames of the worker's own",
+        "tests/worker/test_run.py::test_a_stored_traceback_begins_with_the_handler",
+        [Change("model/failure.py", "    frames = _without_ours(frames)\n", "")],
+    ),
+    Mutant(
+        "cli-rates",
+        "one job in three minutes is 0.005/s",
+        "tests/cli/test_words.py::test_a_rate_is_said_in_the_unit_that_says_it_best",
+        [Change("cli/figures.py", 'f"{60 * value:.2g}/min" if value', 'f"{value:.2g}/s" if value')],
+    ),
+    Mutant(
+        "cli-since-hint",
+        "who looks for what failed in the last hour is shown what was created in it, and not told",
+        "tests/cli/test_jobs.py::test_of_ended_jobs_since_is_told_from_ended_since",
+        [Change("cli/jobs/list.py", " and not asked.is_of_ended:", " and False:")],
+    ),
+    Mutant(
+        "cli-note-rank",
+        "in a narrow terminal the note goes first",
+        "tests/cli/test_jobs.py::test_in_a_narrow_terminal_the_error_is_there_and_ids_are_their_ends",
+        [Change("cli/jobs/list.py", 'Column("note", least=24, rank=1)', 'Column("note", least=24, rank=9)')],
+    ),
+    Mutant(
+        "find-ends",
+        "the end of an id, which tables show, finds nothing",
+        "tests/cli/test_jobs.py::test_a_part_of_an_id_is_enough",
+        [
+            Change(
+                "store/sql/job_find.sql",
+                "    where replace(live.id::text, '-', '') like '%' || :ending\n",
+                "    where replace(live.id::text, '-', '') like :ending || '%'\n",
+            )
+        ],
+    ),
+    Mutant(
+        "django-passed-on",
+        "DjangoRowlock(listen_url=…) is taken and forgotten",
+        "tests/contrib/test_django.py::test_what_is_said_of_the_database_is_passed_on",
+        [Change("contrib/django/app.py", "                listen_url=listen_url,\n", "")],
+    ),
+    Mutant(
+        "dashboard-extra",
+        "an app that imports the dashboard without its packages is told of starlette alone",
+        "tests/cli/test_dashboard.py::test_without_its_packages_a_sentence_says_which",
+        [Change("dashboard/__init__.py", '.partition(".")[0] == "rowlock"', '.partition(".")[0] != "rowlock"')],
+    ),
+    Mutant(
         "drain-unseen",
         "a drain beside the test's open transaction finds no job, and the test believes it",
         "tests/testing/test_drain.py::test_jobs_in_an_open_transaction_of_the_apps_own_connection_are_not_taken_for_none",
@@ -1948,6 +2026,30 @@ MUTANTS: tuple[Mutant, ...] = (
         "a statement that fails for hours is told of once",
         "tests/worker/test_failing.py::test_a_statement_that_goes_on_failing_is_told_of_again",
         [Change("db/link.py", "if now - fault.told >= _TELL_EVERY else", "if now - fault.told >= inf else")],
+    ),
+    Mutant(
+        "broken-mark",
+        "a job that cannot be marked as begun keeps its worker from settling anything",
+        "tests/worker/test_broken_asides.py::test_a_job_that_cannot_be_marked_as_begun_runs_and_others_are_settled",
+        [Change("worker/mark.py", " for row, since in begun]), tries=_TRIES)", " for row, since in begun]))")],
+    ),
+    Mutant(
+        "broken-child",
+        "a child that cannot be cancelled keeps its worker from settling anything",
+        "tests/worker/test_broken_asides.py::test_a_child_that_cannot_be_cancelled_keeps_neither_its_workflow_nor_the_others",
+        [Change("worker/record.py", "actor=self._actor), tries=_tries(children))", "actor=self._actor))")],
+    ),
+    Mutant(
+        "broken-stray",
+        "a claim that cannot be given back keeps all others that were not answered",
+        "tests/worker/test_broken_asides.py::test_a_claim_that_cannot_be_given_back_keeps_no_other_from_it",
+        [Change("worker/reconcile.py", "worker=self._worker), tries=_TRIES)", "worker=self._worker))")],
+    ),
+    Mutant(
+        "broken-outlook",
+        "a worker that cannot ask when the next job is due claims nothing",
+        "tests/worker/test_broken_asides.py::test_jobs_are_claimed_though_nobody_can_say_when_the_next_is_due",
+        [Change("worker/claim.py", "within=_WITHIN), tries=TRIES)", "within=_WITHIN))")],
     ),
     Mutant(
         "D14",

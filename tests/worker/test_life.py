@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from contextlib import suppress
@@ -74,7 +75,9 @@ def test_jobs_of_a_worker_whose_row_is_gone_are_rescued_too(app: Rowlock, db: Db
     assert one(db, "select details->>'owner' from rowlock.events") == "unknown"
 
 
-def test_a_stopping_worker_hands_back_what_it_cannot_finish(app: Rowlock, db: Db) -> None:
+def test_a_stopping_worker_hands_back_what_it_cannot_finish(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
     started = threading.Event()
 
     @app.task(name="hangs")
@@ -83,13 +86,15 @@ def test_a_stopping_worker_hands_back_what_it_cannot_finish(app: Rowlock, db: Db
         await asyncio.Event().wait()
 
     app.enqueue_many(hangs.bind() for _ in range(5))
-    work_until(app, started.is_set, slots=2, grace=NO_GRACE)
+    with caplog.at_level(logging.INFO, logger="rowlock.worker"):
+        work_until(app, started.is_set, slots=2, grace=NO_GRACE)
 
     assert (
         db.execute("select state, failures, crashes, token from rowlock.jobs").fetchall() == [("ready", 0, 0, None)] * 5
     )
     assert one(db, "select count(*) from rowlock.workers") == 0
     assert one(db, "select count(*) from rowlock.parked") == 0
+    assert [line for line in caplog.messages if line.endswith(" is handed back, at no cost")]
 
 
 def test_a_stopping_worker_lets_running_jobs_finish_within_the_grace_period(app: Rowlock, db: Db) -> None:

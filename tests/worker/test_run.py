@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 import pytest
 
 from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError, Snooze, current_job
+from tests.waiting import auntil
 from tests.worker.working import Db, ended, one, work_off, work_until
 
 AT_ONCE = Retry(attempts=3, base=timedelta(0), cap=timedelta(0))
@@ -325,7 +327,10 @@ def test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job(
     assert "0815" not in caplog.text  # arguments are nobody's business
     retried, failed = [record for record in caplog.records if record.getMessage().startswith("bad")]
     assert (retried.levelno, failed.levelno) == (logging.WARNING, logging.ERROR)
-    assert "failed in attempt 1 of 2 and is tried again in " in retried.getMessage()
+    assert re.fullmatch(
+        rf"bad {job.id} failed in attempt 1 of 2 and is tried again in [\d.]+ ms: ValueError: no such user 9",
+        retried.getMessage(),
+    )
     assert failed.getMessage() == f"bad {job.id} failed for good in attempt 2 of 2: ValueError: no such user 9"
     for number, record in enumerate((retried, failed), 1):
         fields = vars(record)
@@ -336,6 +341,53 @@ def test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job(
     assert isinstance(failed.exc_info[1], ValueError)
     assert "second line" in caplog.text
     assert 'raise ValueError(f"no such user' in caplog.text
+
+
+def test_outcomes_that_are_no_failure_are_logged_in_words(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(name="later")
+    async def later() -> None:
+        raise Snooze(timedelta(hours=2))
+
+    @app.task(name="gone")
+    async def gone() -> None:
+        raise Cancel("the order is gone")
+
+    @app.task(name="asked")
+    async def asked() -> None:
+        await asyncio.Event().wait()
+
+    jobs = {job.task: job for job in app.enqueue_many([later.bind(), gone.bind(), asked.bind()])}
+    with caplog.at_level(logging.INFO, logger="rowlock.worker"):
+
+        async def work() -> None:
+            async with app.worker():
+                await auntil(lambda: one(db, "select count(*) from rowlock.jobs where state = 'running'") == 1)
+                await jobs["asked"].acancel()
+                await auntil(lambda: one(db, "select count(*) from rowlock.history") == 2)
+
+        asyncio.run(work())
+
+    said = {record.getMessage() for record in caplog.records}
+    assert said >= {
+        f"later {jobs['later'].id} snoozes for 2 h",
+        f"gone {jobs['gone'].id} is cancelled: the order is gone",
+        f"asked {jobs['asked'].id} is cancelled: somebody asked for it",
+    }
+
+
+def test_a_stored_traceback_begins_with_the_handler(app: Rowlock, db: Db) -> None:
+    @app.task(name="bad", retry=Retry(attempts=1))
+    def bad() -> None:
+        raise ValueError
+
+    bad.enqueue()
+    work_off(app, db)
+
+    _, first, *_ = one(db, "select errors[1] ->> 'traceback' from rowlock.history").splitlines()
+    assert __file__ in first
+    assert first.endswith(", in bad")
 
 
 def test_jobs_of_a_task_without_code_are_a_line_and_then_a_count(
