@@ -40,6 +40,8 @@ _NAMES: Final = frozenset(
 _OURS: Final = frozenset(("details", "facts"))
 # What may be long, and is shown as it is: the rest, such as forms, is short, and templates take it apart.
 _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
+# Reasons that go on with names and values of arguments, or with what a handler's error said.
+_SAID: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
@@ -101,6 +103,8 @@ class _Concealing:
             return self._open(dict(value) if isinstance(value, Mapping) else value, name)
         if not self._whole and name in _USERS and isinstance(value, str | tuple | list | dict):
             return type(value)()
+        if not self._whole and name == "reason" and isinstance(value, str):
+            return self.value(_SAID.sub(r"\1", value))
         return self.value(value)
 
     def _open(self, value: Any, name: str) -> Any:  # noqa: ANN401  any JSON value
@@ -114,7 +118,11 @@ def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value
     """A JSON value without what users' data is in."""
     match value:
         case Mapping():
-            return {key: _without(one) for key, one in value.items() if key not in _USERS}
+            return {
+                key: _SAID.sub(r"\1", one) if key == "reason" and isinstance(one, str) else _without(one)
+                for key, one in value.items()
+                if key not in _USERS
+            }
         case list():
             return [_without(one) for one in value]
         case _:

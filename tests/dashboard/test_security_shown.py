@@ -205,6 +205,19 @@ def test_a_viewer_sees_no_argument_no_result_and_no_error_of_anybody(app: Rowloc
     assert "people wrote this" in shown["/audit"]
 
 
+def test_a_viewer_does_not_see_in_a_reason_what_does_not_fit(app: Rowlock, db: Db) -> None:
+    job = put(db, "waiting", reason="arguments do not fit 't': c4n4ry: Extra inputs are not permitted")
+    paths = [prefix + path for path in (f"/jobs/{job}", "/jobs") for prefix in ("", "/api")]
+
+    with browsing(visiting(app, "viewer")) as viewer, browsing(visiting(app, "operator")) as operator:
+        seen = [viewer.get(path).text for path in paths]
+        whole = operator.get(f"/api/jobs/{job}").text
+
+    assert [text for text in seen if "c4n4ry" in text] == []
+    assert "arguments do not fit" in seen[1]
+    assert "c4n4ry" in whole
+
+
 def test_an_operator_sees_them(app: Rowlock, db: Db) -> None:
     filled = fill(db, "people wrote this", name="plain", data="c4n4ry-d4t4")
     paths = [f"/jobs/{filled.jobs[4]}", f"/workflows/{filled.workflows[0]}", f"/schedules/{quote(filled.schedules[0])}"]
