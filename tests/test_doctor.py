@@ -373,6 +373,15 @@ def test_a_fault_among_the_rows_turns_its_lines_and_no_others(
     assert ill(checkup) == lines
 
 
+def test_the_remedy_for_a_missing_index_is_its_statement(patient: Rowlock, db: Db) -> None:
+    db.execute("drop index rowlock.jobs_parked")
+
+    remedy = patient.doctor()["objects"].do
+    db.execute(str(remedy).encode())
+
+    assert patient.doctor()["objects"].level == "green"
+
+
 def test_a_missing_table_is_found_and_the_rest_is_looked_at_all_the_same(patient: Rowlock, db: Db) -> None:
     db.execute("drop table rowlock.minutes")
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rowlock.doctor.judging import Line, several, why, worst
 from rowlock.model.checkup import Finding, Level
-from rowlock.store.doctor_blueprint import differences, may_be_emptied
+from rowlock.store.doctor_blueprint import Difference, differences, index_statement, may_be_emptied
 from rowlock.store.doctor_rounds import Facts
 from rowlock.store.roles import ALL, ROLES, Role
 from rowlock.store.schema import newest
 
 _GROUP = "schema"
+_MOST_STATEMENTS = 3
 
 
 def judge_schema(facts: Facts) -> Iterator[Finding]:
@@ -60,9 +61,17 @@ def _things(facts: Facts) -> Finding:
         "red" if lacking else "amber",
         several(wrong),
         "statements fail, or crawl, without it" if lacking else "each claim and settle pays for it, or runs it",
-        do="make it anew from `rowlock migrate --sql` on an empty schema" if lacking else "drop it, if nobody needs it",
+        do=_remedy(facts.schema, lacking) if lacking else "drop it, if nobody needs it",
         value=len(found),
     )
+
+
+def _remedy(schema: str, lacking: Sequence[Difference]) -> str:
+    """The statements themselves, where only indexes are missing."""
+    said = [index_statement(schema, one) for one in lacking]
+    if all(said) and len(said) <= _MOST_STATEMENTS:
+        return "; ".join(filter(None, said))
+    return "make it anew from `rowlock migrate --sql` on an empty schema"
 
 
 def _indexes(facts: Facts) -> Finding:

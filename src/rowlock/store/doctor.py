@@ -244,7 +244,7 @@ def duty_holders(most: int) -> Query[DutyHolder]:
 
 
 def row_holders(queues: Iterable[str], *, held: timedelta, most: int) -> Query[RowHolder]:
-    """Sessions that have kept rows of due jobs of these queues locked for so long; `most` of each lane are looked at."""
+    """Sessions that have kept due jobs of these queues locked for so long; `most` of each lane are looked at."""
     return Query("row_holders", {"queues": array(queues), "held": interval(held), "most": str(most)}, RowHolder._make)
 
 

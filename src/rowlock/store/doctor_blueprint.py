@@ -92,6 +92,15 @@ def differences(schema: str, found: Sequence[Described]) -> list[Difference]:
     ]
 
 
+def index_statement(schema: str, one: Difference) -> str | None:
+    """What makes an index that is missing; None for what is not one, or comes with its table."""
+    if one.how != "missing" or not one.what.startswith("index "):
+        return None
+    name = one.what.removeprefix("index ")
+    said = next((said for (kind, _, known), said in blueprint().items() if (kind, known) == ("index", name)), "")
+    return in_schema(said, schema) or None
+
+
 def _name(thing: tuple[str, str, str]) -> str:
     kind, home, name = thing
     return f"{kind} {name}" if kind in {"table", "function", "index"} else f"{kind} {name} of {home}"
