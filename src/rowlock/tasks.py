@@ -89,7 +89,12 @@ class Task(Generic[P, R_co]):
         expires: timedelta | None = None,
         connection: object | None = None,
     ) -> Using[P, R_co]:
-        """The same task with other options for the next call."""
+        """The same task with other options for the next call.
+
+        They are its `queue` and `priority`; when it is due, at `run_at` or after a `delay`; the `key` under which there
+        is one such job at most; `tags` to find it by; how many `attempts` it has; after how long it `expires` if nobody
+        has started it; and the `connection` whose transaction it joins.
+        """
         options = Options(
             queue=queue,
             priority=priority,

@@ -51,7 +51,10 @@ class Shape:
             self._adapter: TypeAdapter[Any] = TypeAdapter(nullable, config=CONFIG)
         except Exception as fault:
             reason = str(fault).partition("\n")[0].rstrip(".")
-            raise TaskError(f"{what} cannot be JSON: {reason}; annotate types that pydantic can validate") from fault
+            raise TaskError(
+                f"{what} cannot be JSON: {reason}; annotate types that pydantic can validate, "
+                "and pass the key of a row of your database (user.pk), not the row"
+            ) from fault
 
     def encode(self, value: object) -> str:
         """The JSON of `value`, proven to come back the same; InvalidArguments if it would not."""
