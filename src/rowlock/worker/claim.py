@@ -366,7 +366,11 @@ class Claimer:
         """The seconds until the next job is due, as far as we need to know it."""
         below = self._looked_below and not self.floors.are_dear
         lanes = self.floors.lanes(self._queues.names, below=below)
-        [outlook] = await self._link.run(queues.due_in(lanes, within=_WITHIN))
+        try:
+            [outlook] = await self._link.run(queues.due_in(lanes, within=_WITHIN), tries=TRIES)
+        except Refused as error:
+            self._singly.tell("PostgreSQL refuses to say when the next job is due (%s); claiming every second", error)
+            return _POLL / 2
         if outlook.due_in is None or outlook.due_in > 0:
             self.floors.settle(self._queues.names, outlook.settled)
         if self._parked and outlook.parking - self._parking >= _PARKED_BEHIND:

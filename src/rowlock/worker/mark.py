@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rowlock.db.link import Link, Refused
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 
 log = logging.getLogger("rowlock.worker")
+
+
+# Tries of a batch before it is halved.
+_TRIES = 2
 
 
 class Marker:
@@ -43,12 +47,23 @@ class Marker:
         """Write down which have begun. One that somebody has locked is passed over, and begins all the same."""
         begun, self._begun = self._begun, {}
         waiting, self._waiting = self._waiting, []
-        now = time.perf_counter()
         try:
-            await link.run(jobs.begin([(row, max(0.0, now - since)) for row, since in begun.values()]))
-        except Refused as error:
-            log.error("PostgreSQL refuses to mark %d jobs as begun (%s)", len(begun), error)  # noqa: TRY400  its answer
+            await self._mark(link, list(begun.values()))
         finally:
             for marked in waiting:
                 if not marked.done():
                     marked.set_result(None)
+
+    async def _mark(self, link: Link, begun: Sequence[tuple[Claimed, float]]) -> None:
+        """All but those that PostgreSQL refuses: what it cannot mark begins all the same, and others wait behind it."""
+        now = time.perf_counter()
+        try:
+            await link.run(jobs.begin([(row, max(0.0, now - since)) for row, since in begun]), tries=_TRIES)
+        except Refused as error:
+            if error.unclear or len(begun) == 1:
+                ids = ", ".join(row.id for row, _ in begun)
+                log.error("%s cannot be marked as begun: PostgreSQL refuses it (%s)", ids, error)  # noqa: TRY400
+                return
+            middle = len(begun) // 2
+            await self._mark(link, begun[:middle])
+            await self._mark(link, begun[middle:])

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from rowlock.db.link import Link
+from rowlock.db.link import Link, Refused
 from rowlock.db.steady import Steady
 from rowlock.store import workers
 from rowlock.store.query import Query
@@ -19,6 +19,9 @@ from rowlock.store.workers import UNSEEN, Holding
 from rowlock.worker.run import Runner
 
 log = logging.getLogger("rowlock.worker")
+
+# Tries of a batch before it is halved.
+_TRIES = 2
 
 
 class Reconciler:
@@ -68,6 +71,19 @@ class Reconciler:
         self._is_asked = False
 
     async def _give_back(self, attempts: Sequence[tuple[str, str]]) -> None:
-        returned = await self._link.run(workers.disown(attempts, worker=self._worker))
+        try:
+            returned = await self._link.run(workers.disown(attempts, worker=self._worker), tries=_TRIES)
+        except Refused as error:
+            await self._give_back_halves(attempts, error)
+            return
         if returned:
             log.warning("gave back %d jobs whose claim was not answered", len(returned))
+
+    async def _give_back_halves(self, attempts: Sequence[tuple[str, str]], error: Refused) -> None:
+        """Halved until what is refused stands alone; after the next look it is tried again."""
+        if len(attempts) == 1:
+            log.error("%s cannot be given back: PostgreSQL refuses it (%s)", attempts[0][0], error)
+            return
+        middle = len(attempts) // 2
+        for half in (attempts[:middle], attempts[middle:]):
+            await self._give_back(half)

@@ -43,8 +43,8 @@ LARGEST_RECORD = 64 * 1024 * 1024
 _UNDOING = ("undo", "failure")
 # So many that were answered together are answered in two parts: see Recorder._answer.
 _WORTH_PARTING = 16
-# A row that somebody else has locked is tried again after this many seconds.
-_LOCKED_PAUSE = 0.05
+# A row that somebody else has locked is tried again after so many seconds; a child that is to be cancelled, after more.
+_LOCKED_PAUSE, _LONGEST_LOCKED_PAUSE = 0.05, 1.0
 
 
 @dataclass(slots=True)
@@ -154,22 +154,30 @@ class Recorder:
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
-        left = list(children)
+        left, since, pause = list(children), monotonic(), _LOCKED_PAUSE
         while left:
-            left = await self._aside(partial(self._abandon, left))
-            if left:  # somebody has them locked
-                await asyncio.sleep(_LOCKED_PAUSE)
+            left = await self._aside(partial(self._abandon, left, since))
+            if left:  # somebody has them locked, or the server is ill
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_LOCKED_PAUSE)
 
-    async def _abandon(self, children: Sequence[str], link: Link) -> list[str]:
+    async def _abandon(self, children: Sequence[str], since: float, link: Link) -> list[str]:
+        """Those that are left for later. What is refused is halved; a child that is refused alone runs on."""
         try:
-            return (await link.run(endings.abandon(children, actor=self._actor)))[0]
+            return (await link.run(endings.abandon(children, actor=self._actor), tries=_tries(children)))[0]
         except Refused as error:
-            log.error("PostgreSQL refuses to cancel children (%s)", error)  # noqa: TRY400  it is its answer
+            if len(children) > 1:
+                middle = len(children) // 2
+                halves = children[:middle], children[middle:]
+                return [child for half in halves for child in await self._abandon(half, since, link)]
+            if error.unclear and self._good_at <= since:
+                return list(children)
+            log.error("PostgreSQL refuses to cancel the child %s (%s)", children[0], error)  # noqa: TRY400
             return []
 
     async def state(self, row: Claimed) -> str | None:
         """What a workflow has said of itself at last."""
-        return next(iter(await self._aside(lambda link: link.run(endings.state(row)))), None)
+        return next(iter(await self._aside(lambda link: link.run(endings.state(row), tries=_TRIES))), None)
 
     async def _asked(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], told: str | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
