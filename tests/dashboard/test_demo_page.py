@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from rowlock.dashboard import Visitor
+from rowlock.demo import draw
 from rowlock.demo.page import STATEMENTS
-from rowlock.demo.picture import Picture
+from rowlock.demo.picture import Chip, Picture
 from rowlock.demo.sandbox import FLOOD, Sandbox, sandbox
 from rowlock.demo.served import dashboard_of
 from tests.depth import deep
@@ -198,3 +199,10 @@ def test_the_page_tells_the_story_and_shows_the_statements(stage: Stage) -> None
 @deep
 def test_there_is_no_fourth_worker(stage: Stage) -> None:
     assert "there are 1 to 3" in stage.refused("/demo/workers/4/crash")
+
+
+@pytest.mark.parametrize(("others", "says"), [(True, "Another worker takes them back now."), (False, "Nobody lives")])
+def test_nobody_is_said_to_take_jobs_back_where_nobody_lives(others: bool, says: str) -> None:  # noqa: FBT001
+    ghost = Chip(id="1", task="t", state="running", ghost=True, rescued=False, retried=0)
+
+    assert says in draw.says_of("crashed", (ghost,), 0.0, others=others)

@@ -47,7 +47,10 @@ def draw(drawing: Drawing, watch: Watch, ledger: Ledger, crew: Crew) -> Picture:
     for place in watch.places:
         if place.state == "running" and place.worker is not None:
             held[owners.get(place.worker)].append(place)
-    cards = tuple(_card(drawing, member, watch.workers.get(member.number), held[member.number]) for member in crew)
+    others = any(member.is_alive for member in crew)
+    cards = tuple(
+        _card(drawing, member, watch.workers.get(member.number), held[member.number], others=others) for member in crew
+    )
     due = [place for place in watch.places if place.state == "ready" and place.due_in <= 0]
     return Picture(
         seconds=scene.at,
@@ -75,7 +78,7 @@ def draw(drawing: Drawing, watch: Watch, ledger: Ledger, crew: Crew) -> Picture:
     )
 
 
-def _card(drawing: Drawing, member: Member, row: WorkerNow | None, held: Iterable[Place]) -> Card:
+def _card(drawing: Drawing, member: Member, row: WorkerNow | None, held: Iterable[Place], *, others: bool) -> Card:
     state = _state(drawing, member, row)
     dead = state == "crashed"
     jobs = tuple(_chip(place, ghost=dead) for place in held)
@@ -88,7 +91,7 @@ def _card(drawing: Drawing, member: Member, row: WorkerNow | None, held: Iterabl
         jobs=jobs,
         lease=None if left is None else max(0.0, min(1.0, left / LEASE_SECONDS)),
         lease_left=left,
-        says=_says(state, jobs, left),
+        says=says_of(state, jobs, left, others=others),
     )
 
 
@@ -100,7 +103,8 @@ def _state(drawing: Drawing, member: Member, row: WorkerNow | None) -> CardState
     return "crashed" if member.process.returncode == _KILLED else "stopped"
 
 
-def _says(state: CardState, jobs: tuple[Chip, ...], lease: float | None) -> str:
+def says_of(state: CardState, jobs: tuple[Chip, ...], lease: float | None, *, others: bool) -> str:
+    """What stands below a worker; `others` says whether anybody lives who could take back what a dead one held."""
     count = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}"
     match state:
         case "working":
@@ -115,7 +119,8 @@ def _says(state: CardState, jobs: tuple[Chip, ...], lease: float | None) -> str:
             if not jobs:
                 return "Is dead. The jobs it held were rescued by the others."
             wait = f"in {lease:.1f} s, when its lease is over" if lease is not None and lease > 0 else "now"
-            return f"Is dead. Its {count} still say running: ghosts. Another worker takes them back {wait}."
+            taken = f"Another worker takes them back {wait}" if others else "Nobody lives who could take them back"
+            return f"Is dead. Its {count} still say running: ghosts. {taken}."
 
 
 def _chip(place: Place, *, ghost: bool = False) -> Chip:

@@ -195,9 +195,11 @@ class Watch:
         if victim is not None and victim.rescued < victim.held and victim.rescued_at is None:
             row = self.workers.get(victim.number)
             left = f"ends in {row.lease:.1f} s" if row and row.id == victim.worker and row.lease > 0 else "has run out"
+            others = any(member.is_alive for member in self._crew)
+            then = "another worker takes them back" if others else "the next worker that starts takes them back"
             return (
                 f"Worker {victim.number} was killed with SIGKILL while it held {_jobs(victim.held)}. It could tell "
-                f"nobody, but its lease {left}; then another worker takes them back."
+                f"nobody, but its lease {left}; then {then}."
             )
         if victim is not None and victim.rescued_at is not None and self.at - victim.rescued_at < _TOLD_SECONDS:
             back = f"{victim.rescued} of the {victim.held}" if victim.rescued < victim.held else "The"
