@@ -22,6 +22,7 @@ from rowlock.dashboard.pages.overview import in_time
 from rowlock.doctor import blocked
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.histogram import bucket, pack
+from rowlock.model.pause import Pause
 from rowlock.model.series import Point, Series
 from rowlock.model.stats import Count, DatabaseStats, Durations, FleetStats, Stats, TaskStats
 from tests.dashboard.browser import Browser
@@ -154,6 +155,19 @@ def test_failed_jobs_and_the_share_that_fails_are_one_line() -> None:
 
     assert line.what == "6,254 failed jobs"
     assert line.says == "55 jobs in the last hour, of charge; 55 of 69 that ended in the last 5 min"
+
+
+def test_a_pause_by_a_breaker_is_said_once_and_what_is_unknown_with_its_reason() -> None:
+    why = "breaker: 3 failures within 1 min, the last: OSError"
+    unknown = [Finding("server", name, "amber", "?", "unknown: took longer than 2 s", "look") for name in ("a", "b")]
+    pause = Pause(queue=None, task="charge", until=None, why=why, by="breaker", at=NOON)
+
+    found = notices(None, Checkup(NOON, tuple(unknown)), pauses=[pause], schedules=[], failed_lately={}, lately="hour")
+
+    assert [one.says for one in found] == [
+        "a, b: took longer than 2 s",
+        "by breaker: 3 failures within 1 min, the last: OSError",
+    ]
 
 
 def test_jobs_that_nobody_does_lead_to_the_queues(client: Browser, db: Db) -> None:

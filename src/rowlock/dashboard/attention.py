@@ -39,6 +39,7 @@ _PLACES: Final = {
 _SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures", "suspects"}
 _NONE_PASSING: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_NAMED: Final = 5
+_MOST_REASONS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,8 @@ def _findings(checkup: Checkup) -> Iterator[Notice]:
     yield from (_finding(finding) for finding in ill if finding.figure != "?")
     if unknown:
         names = ", ".join(finding.name for finding in unknown[:_MOST_NAMED])
-        says = f"{names}{' …' if len(unknown) > _MOST_NAMED else ''}: the role of this dashboard may not see it all"
+        reasons = list(dict.fromkeys(finding.says.removeprefix("unknown: ") for finding in unknown))
+        says = f"{names}{' …' if len(unknown) > _MOST_NAMED else ''}: {'; '.join(reasons[:_MOST_REASONS])}"
         what = f"{count(len(unknown), 'thing')} unknown about the database"
         yield Notice("unknown", "amber", what, says, "/database", count=Count(len(unknown)))
 
@@ -196,10 +198,15 @@ def _pauses(pauses: Sequence[Pause]) -> Iterator[Notice]:
             f"pause {kind} {name}",
             "paused",
             f"{kind} {name} is paused",
-            f"by {pause.by}{f': {pause.why}' if pause.why else ''}",
+            _paused_by(pause.by, pause.why),
             "/queues",
             until=pause.until,
         )
+
+
+def _paused_by(by: str, why: str | None) -> str:
+    """`by ann: the host moves`; a breaker says itself who it is."""
+    return f"by {by}: {why.removeprefix(f'{by}: ')}" if why else f"by {by}"
 
 
 def _paused_schedules(schedules: Sequence[Schedule]) -> Iterator[Notice]:
@@ -209,7 +216,7 @@ def _paused_schedules(schedules: Sequence[Schedule]) -> Iterator[Notice]:
                 f"pause schedule {schedule.name}",
                 "paused",
                 f"schedule {schedule.name} is paused",
-                f"by {schedule.paused_by or 'somebody'}{f': {schedule.paused_why}' if schedule.paused_why else ''}",
+                _paused_by(schedule.paused_by or "somebody", schedule.paused_why),
                 f"/schedules/{schedule.name}",
                 until=schedule.paused_until,
             )

@@ -72,7 +72,7 @@ class Feed:
             began = time.monotonic()
             seeing = asyncio.ensure_future(_seen(look, told))
             try:
-                # To break off a statement takes the server's answer, which is what does not come: we go on waiting for it.
+                # To break off a statement takes the server's answer, which is what does not come: the look goes on.
                 while not (await asyncio.wait([seeing], timeout=_SILENCE))[0]:
                     last = _trouble(503, f"nothing has come from it for {time.monotonic() - began:.0f} seconds")
                     yield last

@@ -83,7 +83,7 @@ function options(data, colours, width, onCursor) {
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.08 : 1] } },
     axes: [
       { ...axis, grid: { show: false }, size: 26, space: 70, values: (_plot, at) => at.map(clock) },
-      { ...axis, size: 62, space: 34, ...(data.unit === "s" && { incrs: round }), values: (_plot, at) => at.map((value) => written(value, data.unit)) },
+      { ...axis, size: 62, space: 34, ...(data.unit === "s" && { incrs: round }), ...(isEmpty(data) && { splits: () => [0] }), values: (_plot, at) => at.map((value) => written(value, data.unit)) },
     ],
     series: [{}, ...data.lines.map((line, number) => ({
       label: line.label,
@@ -97,6 +97,8 @@ function options(data, colours, width, onCursor) {
   };
 }
 
+// With nothing to show, marks of quarters would say that there is something to read.
+const isEmpty = (data) => data.lines.every((line) => line.values.every((value) => !value));
 const values = (data) => [data.at, ...data.lines.map((line) => line.values)];
 const shape = (data) => JSON.stringify([data.unit, data.lines.map((line) => line.label), document.documentElement.dataset.theme, zone()]);
 
