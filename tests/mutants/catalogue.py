@@ -161,6 +161,48 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("doctor/schema.py", "if all(said) and", "if not all(said) and")],
     ),
     Mutant(
+        "B9",
+        "a sender that repeats a delivery is told of a conflict, and goes on repeating it for days",
+        "tests/dashboard/test_webhook.py::test_a_sender_is_told_that_it_is_stored_and_then_that_it_is_there_already",
+        [Change("dashboard/webhook.py", 'return Answer(200, f"delivery', 'return Answer(409, f"delivery')],
+    ),
+    Mutant(
+        "B10",
+        "a lease that has been over for long is amber while others live",
+        "tests/test_doctor.py::test_a_lease_that_is_over_for_long_is_red",
+        [Change("doctor/fleet.py", '"amber" if live and not is_long else "red"', '"amber" if live else "red"')],
+    ),
+    Mutant(
+        "B11",
+        "a row that somebody has locked is not said of the job that nobody claims because of it",
+        "tests/test_explain.py::test_a_row_that_a_session_has_locked_is_said_with_who_and_what_to_do",
+        [Change("explain/pending.py", "yield _row_locked(situation.hold)", "yield from ()")],
+    ),
+    Mutant(
+        "B12",
+        "the time between two attempts is drawn as a wait for its turn",
+        "tests/dashboard/test_job.py::test_a_life_is_waits_and_attempts_one_after_the_other",
+        [Change("dashboard/life.py", 'Piece("between", here', 'Piece("waiting", here')],
+    ),
+    Mutant(
+        "B13",
+        "what is the cause of the others stands behind them in the doctor's lines",
+        "tests/test_doctor.py::test_a_session_that_keeps_workers_from_a_duty_is_the_first_line",
+        [
+            Change(
+                "doctor/blocked.py",
+                "key=lambda one: one.name not in CAUSES or",
+                "key=lambda one: one.name in CAUSES or",
+            )
+        ],
+    ),
+    Mutant(
+        "B14",
+        "why something is unknown is said to be the role's rights, whatever it is",
+        "tests/dashboard/test_overview.py::test_a_pause_by_a_breaker_is_said_once_and_what_is_unknown_with_its_reason",
+        [Change("dashboard/attention.py", "'; '.join(reasons[:_MOST_REASONS])", "'no right'")],
+    ),
+    Mutant(
         "B3",
         "a worker's role may end the pause of a schedule, or say that somebody else has paused it",
         "tests/faults/test_roles.py::test_nobody_else_may",
@@ -516,8 +558,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "worker/schedule.py",
-                '            with connection.sweep("schedules") as free:\n',
-                '            connection.run(firing.fire(one.firing._replace(slots=[slot._replace(job=None) for slot in one.firing.slots]) for one in batch[:1]))\n            with connection.sweep("schedules") as free:\n',
+                '        with connection.sweep("schedules") as free:\n',
+                '        connection.run(firing.fire(one.firing._replace(slots=[slot._replace(job=None) for slot in one.firing.slots]) for one in batch[:1]))\n        with connection.sweep("schedules") as free:\n',
             ),
         ],
     ),
@@ -1959,7 +2001,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "broken-suspect-stays",
         "a suspect that cannot be claimed stays where it is, and the one that has been due the longest",
         "tests/worker/test_broken_rows.py::test_a_suspect_that_cannot_be_claimed_is_set_aside_and_all_others_run",
-        [Change("store/sql/job_set_aside.sql", "(state = 'ready' or waits_for = 'suspect')", "state = 'ready'")],
+        [
+            Change(
+                "store/sql/job_set_aside.sql",
+                "(state = 'ready' or waits_for in ('suspect', 'code'))",
+                "state = 'ready'",
+            )
+        ],
     ),
     Mutant(
         "broken-orphan",
@@ -2050,6 +2098,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "a worker that cannot ask when the next job is due claims nothing",
         "tests/worker/test_broken_asides.py::test_jobs_are_claimed_though_nobody_can_say_when_the_next_is_due",
         [Change("worker/claim.py", "within=_WITHIN), tries=TRIES)", "within=_WITHIN))")],
+    ),
+    Mutant(
+        "broken-refused",
+        "a job that cannot be taken up keeps all that wait for the same code from it",
+        "tests/worker/test_broken_rows.py::test_a_job_that_cannot_be_taken_up_is_set_aside_and_the_others_run",
+        [Change("worker/claim.py", "limit=min(room, SINGLY), worker=worker)", "limit=0, worker=worker)")],
     ),
     Mutant(
         "D14",

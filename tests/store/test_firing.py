@@ -250,7 +250,7 @@ def test_upkeep_ends_a_pause_that_is_over_when_the_next_slot_lies_behind_it(engi
     query = "select name, num_nulls(paused_at, paused_until, paused_by, paused_why) from rowlock.schedules"
 
     engine.run(pauses.expire(actor="me"))
-    before = dict(db.execute(query.encode()).fetchall())
+    before: dict[str, int] = dict(db.execute(query.encode()).fetchall())
     engine.run(firing.fire([fired(schedule) for schedule in seen(engine)]))
     engine.run(pauses.expire(actor="me"))
 
