@@ -84,6 +84,7 @@ WORKS = {
         "lane_peek",
         "suspect_peek",
         "expired_peek",
+        "refused_peek",
         "queue_used",
         "worker_know",
         "worker_serve",
@@ -103,7 +104,7 @@ EXAMINES = {
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("lane_peek", "suspect_peek", "expired_peek", "queue_used", "worker_know", "worker_serving"),
+    *("lane_peek", "suspect_peek", "expired_peek", "refused_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",

@@ -122,3 +122,22 @@ def test_an_expired_job_that_cannot_be_ended_keeps_no_other_from_it(
     assert one(db, "select id from rowlock.jobs") == jobs[7].id
     left = [record for record in caplog.records if "cannot be ended" in record.getMessage()]
     assert len(left) == 1
+
+
+# Waiting for code
+
+
+@pytest.mark.parametrize("state", ["XX001", "22P02"])
+def test_a_job_that_cannot_be_taken_up_is_set_aside_and_the_others_run(app: Rowlock, db: Db, state: str) -> None:
+    @app.task(name="quick")
+    async def quick(n: int) -> None: ...
+
+    app.enqueue_many(quick.bind(n) for n in range(5))
+    db.execute("update rowlock.jobs set state = 'waiting', waits_for = 'code', reason = 'unknown task quick'")
+    breaks(db, "jobs", "new.state = 'running' and new.args->>'n' = '2'", state)
+    with working(app):
+        until(lambda: len(ended(db)) == 4)
+        aside = until(lambda: db.execute(f"{ASIDE} and reason like 'PostgreSQL%'".encode()).fetchall())
+
+    assert {row[1] for row in ended(db)} == {"succeeded"}
+    assert aside == [("PostgreSQL refuses to claim it: unexpected chunk number",)]

@@ -163,11 +163,6 @@ def claim_suspect(*, queues: Iterable[str], worker: str, only: str | None = None
     return Query("job_claim_suspect", {"queues": array(queues), "worker": worker, "only": only}, _claimed)
 
 
-def peek_suspects(*, queues: Iterable[str], limit: int) -> Query[str]:
-    """The ids of the suspects that are due, in the order in which they would be claimed."""
-    return Query("suspect_peek", {"queues": array(queues), "limit": str(limit)}, first)
-
-
 def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:
     """Mark attempts that have begun, so many seconds ago; answers the tokens that were accepted."""
     rows = sorted((job.id, job.token, f"{age:.3f}") for job, age in begun)
@@ -197,11 +192,13 @@ def find(part: str, *, most: int) -> Query[str]:
     )
 
 
-def take_up(*, queues: Iterable[str], tasks: Iterable[str], limit: int, worker: str) -> Query[Claimed]:
-    """Claim jobs that wait for code which this worker has."""
+def take_up(
+    *, queues: Iterable[str], tasks: Iterable[str], limit: int, worker: str, only: str | None = None
+) -> Query[Claimed]:
+    """Claim jobs that wait for code which this worker has, or `only` that one."""
     return Query(
         "job_take_up",
-        {"queues": array(queues), "tasks": array(tasks), "limit": str(limit), "worker": worker},
+        {"queues": array(queues), "tasks": array(tasks), "limit": str(limit), "worker": worker, "only": only},
         _claimed,
     )
 

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from rowlock.db.link import Link, Lost, Refused
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, queues, schema, workers
+from rowlock.store import jobs, peeks, queues, schema, workers
 from rowlock.store.jobs import Lane
 from rowlock.worker.count import Counts
 from rowlock.worker.lanes import Floors, Queues, in_order
@@ -186,7 +186,7 @@ class Claimer:
         self._singly.tell("PostgreSQL refuses to let a suspect be claimed (%s); claiming them one by one", error)
         queues = self._queues.names
         return await self._singly.claim(
-            jobs.peek_suspects(queues=queues, limit=SINGLY),
+            peeks.suspects(queues=queues, limit=SINGLY),
             lambda job_id: (job_id, jobs.claim_suspect(queues=queues, worker=self._worker, only=job_id)),
             goes_on=lambda: not self._stopping and self._runner.wants_suspect,
             asked=None,
@@ -289,12 +289,17 @@ class Claimer:
 
     async def _take_up(self, room: int) -> int:
         started = time.monotonic()
-        query = jobs.take_up(queues=self._queues.names, tasks=self._tasks, limit=room, worker=self._worker)
+        queues, tasks, worker = self._queues.names, self._tasks, self._worker
         try:
+            query = jobs.take_up(queues=queues, tasks=tasks, limit=room, worker=worker)
             rows = await self._link.run(query, tries=TRIES)
         except Refused as error:
-            log.error("jobs that wait for code cannot be taken up (%s)", error)  # noqa: TRY400  it is its answer
-            return 0
+            self._singly.tell("PostgreSQL refuses to let jobs that wait for code be taken up (%s); one by one", error)
+            return await self._singly.claim(
+                peeks.refused(queues=queues, tasks=tasks, limit=min(room, SINGLY), worker=worker),
+                lambda job: (job, jobs.take_up(queues=queues, tasks=tasks, limit=1, worker=worker, only=job)),
+                goes_on=lambda: not self._stopping and self._runner.room() > 0,
+            )
         if rows:
             self._take(rows, room, time.monotonic() - started)
         return len(rows)

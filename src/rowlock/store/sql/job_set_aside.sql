@@ -2,5 +2,5 @@
 -- reason says why; job_take_up passes it over. Nothing large is read here.
 update rowlock.jobs
 set state = 'waiting', waits_for = 'code', reason = :reason
-where id = :id::uuid and (state = 'ready' or waits_for = 'suspect')
+where id = :id::uuid and (state = 'ready' or waits_for in ('suspect', 'code'))
 returning id;

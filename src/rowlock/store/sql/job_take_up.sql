@@ -49,6 +49,7 @@ picked as materialized (
             and coalesce(one.version, 0) = sort.version
             and coalesce(one.reason like 'unknown task%' or one.reason like 'unknown version%', false) = sort.is_unknown
             and coalesce(one.worker, '00000000-0000-0000-0000-000000000000') = sort.refuser
+            and (:only::uuid is null or one.id = :only::uuid)
         limit :limit::integer
         for update skip locked
     ) as job
