@@ -14,8 +14,6 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-import psycopg
-
 from rowlock.app import Rowlock
 from rowlock.db import borrowed
 from rowlock.db.borrowed import lent
@@ -78,9 +76,11 @@ def drain(
     drained = beside(main)
     own = None if connection is not None or drained.attempts else _own_transaction(app)
     if own is not None:
-        with suppress(WrongConnection, psycopg.Error):  # of the other kind, or of a transaction that has failed
+        unseen: set[str] = set()
+        with suppress(Exception):  # it is of the other kind, or its transaction has failed
             theirs = app.database.converse(_due, connection=own, atomic=False)
-            _refuse_unseen({*theirs} - {*app.database.converse(_due, atomic=False)})
+            unseen = {*theirs} - {*app.database.converse(_due, atomic=False)}
+        _refuse_unseen(unseen)
     return drained
 
 
@@ -110,9 +110,11 @@ async def adrain(
     drained = await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
     own = None if connection is not None or drained.attempts else _own_transaction(app)
     if own is not None:
-        with suppress(WrongConnection, psycopg.Error):  # of the other kind, or of a transaction that has failed
+        unseen: set[str] = set()
+        with suppress(Exception):  # it is of the other kind, or its transaction has failed
             theirs = await app.database.aconverse(_due, connection=own, atomic=False)
-            _refuse_unseen({*theirs} - {*await app.database.aconverse(_due, atomic=False)})
+            unseen = {*theirs} - {*await app.database.aconverse(_due, atomic=False)}
+        _refuse_unseen(unseen)
     return drained
 
 
