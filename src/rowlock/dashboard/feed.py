@@ -83,8 +83,8 @@ class Feed:
                 seeing.cancel()
             yield _SAME if event == last else event
             last = event
-            async for beat in self._pause(max(every.total_seconds(), _SHARE * (time.monotonic() - began))):
-                yield beat
+            async for sign in self._pause(max(every.total_seconds(), _SHARE * (time.monotonic() - began))):
+                yield sign
 
     async def _pause(self, seconds: float) -> AsyncIterator[str]:
         """Wait so long, or until the end; a sign of life whenever there was silence."""
