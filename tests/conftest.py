@@ -47,7 +47,9 @@ def server(worker_id: str) -> Iterator[EmbeddedPostgres]:
     # With our pid, so that two runs of the tests at once do not meet.
     folder = CACHE / f"test-pg-{find_binaries().major}-{worker_id}-{os.getpid()}"
     with EmbeddedPostgres(folder) as running:
-        set_fsync(running, on=False)
+        # Else it would start a process for each of our hundreds of databases once a minute.
+        change_setting(running, "autovacuum_naptime", "1h")
+        change_setting(running, "fsync", "off")
         yield running
     remove_behind_us(folder)
 
@@ -55,17 +57,17 @@ def server(worker_id: str) -> Iterator[EmbeddedPostgres]:
 @pytest.fixture
 def durable(server: EmbeddedPostgres) -> Iterator[None]:
     """The server writes through to the disk, for tests that count how often."""
-    set_fsync(server, on=True)
+    change_setting(server, "fsync", "on")
     yield
-    set_fsync(server, on=False)
+    change_setting(server, "fsync", "off")
 
 
-def set_fsync(server: EmbeddedPostgres, *, on: bool) -> None:
-    wanted = "on" if on else "off"
+def change_setting(server: EmbeddedPostgres, name: str, value: str) -> None:
+    """Change a setting of the server for all sessions, and wait until it is in force."""
     with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"alter system set fsync = {wanted}".encode())
+        connection.execute(f"alter system set {name} = '{value}'".encode())
         connection.execute("select pg_reload_conf()")
-        until(lambda: connection.execute("show fsync").fetchone() == (wanted,))
+        until(lambda: connection.execute(f"show {name}".encode()).fetchone() == (value,))
 
 
 def remove_behind_us(folder: Path) -> None:

@@ -122,6 +122,7 @@ def test_a_job_that_takes_its_time_is_answered_as_it_is(environment: dict[str, s
     assert (came_of_it.status_code, came_of_it.json()) == (202, {"state": "ready", "result": None})
 
 
+@deep
 def test_django_places_an_order_in_atomic_and_a_worker_confirms_it(
     environment: dict[str, str], look: Db, tmp_path: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_flask_places_an_order_in_its_session_and_a_worker_confirms_it(
         until(lambda: confirmed(look), what="the confirmation")
 
 
+@deep
 def test_the_script_prints_what_its_jobs_answered(environment: dict[str, str]) -> None:
     done = run("python", "totals.py", "1000", "-1", "200", folder=SCRIPT, environment=environment)
 

@@ -13,6 +13,7 @@ from rowlock import Filter, InvalidOption, Rowlock
 from rowlock.model.ids import new_id
 from rowlock.model.record import JobRecord
 from rowlock.store import scan
+from tests.depth import deep
 from tests.rows import Db, counts, put, put_many
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -249,6 +250,7 @@ def monitored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return looks
 
 
+@deep
 def test_hostile_text_is_only_ever_a_value(app: Rowlock, db: Db) -> None:
     bystanders = {put(db), put(db, "failed")}
     for text in HOSTILE:

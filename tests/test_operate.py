@@ -24,6 +24,7 @@ from rowlock.model.verb import VERBS
 from rowlock.operate import Done
 from rowlock.store import scan, verbs
 from rowlock.store.verbs import Work
+from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import Db, counts, put, put_many
 from tests.worker.working import one, work_off
@@ -262,6 +263,7 @@ def test_a_parked_worker_is_told_to_look_below_its_floor(
 # Bulk
 
 
+@deep
 def test_a_bulk_retry_that_is_interrupted_and_taken_up_again_loses_and_doubles_nothing(app: Rowlock, db: Db) -> None:
     put_many(db, 30_000, "failed")
     before = db.execute("select id from rowlock.history order by id").fetchall()

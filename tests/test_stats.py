@@ -182,6 +182,7 @@ def test_the_fleet_shows_what_workers_hold_and_how_they_claim(app: Rowlock, db: 
     assert timedelta(0) < claims.mean <= claims.max
 
 
+@deep
 def test_a_killed_workers_rescue_is_counted(app: Rowlock, db: Db, url: str) -> None:
     app.enqueue("hold")
     with worker_process(url, lease=1) as victim:

@@ -17,6 +17,7 @@ from rowlock import Job, Key, KeyTaken, Rowlock
 from rowlock.model.key import Taken
 from rowlock.model.outcome import HandedBack, Retried
 from rowlock.model.row import Claimed
+from tests.depth import deep
 from tests.engine import Engine
 from tests.keyed import DEBOUNCE, HOUR, HOURLY, MINUTE, REPLACE, Db, T, declared, holders, live
 from tests.rows import travel
@@ -274,6 +275,7 @@ def test_two_callers_in_a_loop_change_one_job(app: Rowlock, task: T, db: Db) -> 
     assert {job.id for job in made} == {job for job, _, _ in live(db)}
 
 
+@deep
 def test_callers_that_replace_in_bulk_and_workers_never_deadlock(app: Rowlock, task: T, url: str, db: Db) -> None:
     keys = [f"key {n}" for n in range(40)]
     meanings: list[Taken] = ["replace", "return", "skip", "replace"]

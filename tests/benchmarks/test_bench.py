@@ -60,6 +60,7 @@ def test_a_scenario_prints_one_json_object_for_each_case(
     assert schemas == []
 
 
+@deep
 def test_a_server_that_does_not_sync_is_refused(database_url: str) -> None:
     # when
     ran = bench(database_url, "drain", "--quick")
@@ -69,6 +70,7 @@ def test_a_server_that_does_not_sync_is_refused(database_url: str) -> None:
     assert "fsync is off" in ran.stderr
 
 
+@deep
 @pytest.mark.usefixtures("durable")
 def test_a_database_whose_commits_do_not_wait_is_refused(database_url: str) -> None:
     # given
@@ -83,6 +85,7 @@ def test_a_database_whose_commits_do_not_wait_is_refused(database_url: str) -> N
     assert "synchronous_commit is off" in ran.stderr
 
 
+@deep
 def test_two_runs_do_not_share_a_database(database_url: str) -> None:
     # given
     with psycopg.connect(database_url) as other:

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
+from tests.depth import deep
 from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
@@ -45,6 +46,7 @@ def test_a_bench_measures_and_leaves_nothing_behind(typed: Type, bare: str) -> N
     assert schemas(bare) == set()
 
 
+@deep
 def test_a_bench_leaves_the_jobs_of_the_database_alone(typed: Type, url: str, db: Db) -> None:
     db.execute("select rowlock.enqueue('t')")
 
@@ -69,6 +71,7 @@ def test_a_schema_that_the_bench_did_not_make_is_not_touched(typed: Type, bare: 
         assert connection.execute("select amount from rowlock_bench.accounts").fetchall() == [(1,)]
 
 
+@deep
 def test_what_a_killed_bench_has_left_is_cleared_by_the_next_one(shop: Shop, bare: str) -> None:
     killed = shop.start("bench", "--url", bare, "--jobs", "1000000")
     until(lambda: schemas(bare) == {"rowlock_bench"}, what="a bench at work")

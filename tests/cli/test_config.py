@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 from rowlock import InvalidOption, Rowlock
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
+from tests.depth import deep
 
 Db = psycopg.Connection[TupleRow]
 Shown = dict[str, tuple[Any, str]]
@@ -320,6 +321,7 @@ def test_a_worker_in_python_takes_what_it_is_not_given_from_the_environment(
     assert (constructor._setup.slots, constructor._setup.queues.names) == (3, ("other",))
 
 
+@deep
 def test_a_worker_process_can_be_configured_by_its_environment_alone(shop: Shop, url: str, db: Db) -> None:
     environment = {
         "ROWLOCK_APP": "shop",

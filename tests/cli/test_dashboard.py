@@ -16,6 +16,7 @@ import pytest
 from rowlock.dashboard import serve
 from tests.cli.conftest import Type
 from tests.cli.programs import Program, Shop
+from tests.depth import deep
 from tests.waiting import until
 
 LINE = f"ann:operator:{'0' * 64}"
@@ -154,6 +155,7 @@ def test_read_only_it_shows_and_changes_nothing(start: Start) -> None:
     assert "read-only" in refused.json()["error"]
 
 
+@deep
 def test_with_tokens_others_can_reach_it_under_names_that_are_allowed(shop: Shop, url: str) -> None:
     made = json.loads(shop.run("dashboard", "token", "ben", "--role", "viewer", "--json").output)
     shop.write("tokens", f"# who may look\n\n{made['line']}\n{LINE}\n")

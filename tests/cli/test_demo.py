@@ -69,6 +69,7 @@ def test_the_demo_in_the_terminal_ends_cleanly_on_ctrl_c(shop: Shop, tmp_path: P
     assert not (tmp_path / "demo" / "data" / "postmaster.pid").exists()
 
 
+@deep
 def test_the_demo_prints_the_link_to_its_page_and_ends_cleanly_on_ctrl_c(shop: Shop, tmp_path: Path) -> None:
     program = shop.start("demo", "--port", "0", tmp_path / "demo")
     link = until(lambda: re.findall(r"(http://127.0.0.1:\d+)/login\?next=/demo#(\S{40,})", program.output), limit=60)[0]

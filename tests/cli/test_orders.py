@@ -17,6 +17,7 @@ from rowlock.model.outcome import Failed
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.cli.terminals import Terminal
+from tests.depth import deep
 from tests.engine import Engine
 from tests.waiting import until
 
@@ -221,6 +222,7 @@ create trigger hold_up before insert on rowlock.events for each row execute func
 """
 
 
+@deep
 def test_an_interrupted_verb_says_how_far_it_came_and_goes_on_from_there(
     shop: Shop, app: Rowlock, url: str, db: Db
 ) -> None:

@@ -18,6 +18,7 @@ from rowlock import Rowlock
 from rowlock.cli.program import program
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
+from tests.depth import deep
 from tests.waiting import until
 
 Db = psycopg.Connection[TupleRow]
@@ -162,7 +163,7 @@ def test_commands_options_and_states_are_completed(shop: Shop, words: str, found
 # Pipes and signals
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["words", "json"])
+@pytest.mark.parametrize("form", [(), pytest.param(("--json",), marks=deep)], ids=["words", "json"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(
     shop: Shop, app: Rowlock, url: str, form: tuple[str, ...]
 ) -> None:
@@ -202,6 +203,7 @@ def test_ctrl_c_ends_a_command_quietly_with_130(shop: Shop, app: Rowlock, url: s
     assert program.err == []
 
 
+@deep
 def test_the_terminal_is_asked_for_its_width(shop: Shop, app: Rowlock, url: str) -> None:
     app.enqueue("a_task_with_a_name_that_goes_on_and_on_and_on_until_it_fits_no_terminal_at_all")
 

@@ -25,6 +25,7 @@ from tests.waiting import until
 Db = psycopg.Connection[TupleRow]
 
 
+@deep
 def test_stats_are_watched_until_ctrl_c(shop: Shop, app: Rowlock, url: str) -> None:
     with Terminal("stats", "--watch", folder=shop.folder, env={"ROWLOCK_URL": url}) as terminal:
         terminal.sees("connections")

@@ -87,7 +87,7 @@ def test_a_second_signal_hands_back_at_once(shop: Shop, app: Rowlock, url: str, 
     assert states(db) == [("ready", 0, 0)]
 
 
-@pytest.mark.parametrize("task", ["shop.block", "shop.block_elsewhere"])
+@pytest.mark.parametrize("task", ["shop.block", pytest.param("shop.block_elsewhere", marks=deep)])
 def test_a_handler_that_is_stuck_in_a_thread_does_not_keep_the_process(
     shop: Shop, app: Rowlock, url: str, db: Db, task: str
 ) -> None:
@@ -274,6 +274,7 @@ def test_two_processes_share_the_work_and_stop_together(pair: Program, app: Rowl
     assert states(db) == [("ready", 0, 0)] * 150
 
 
+@deep
 def test_a_child_that_was_killed_is_started_again(pair: Program, app: Rowlock, db: Db) -> None:
     killed, other = worker_pids(db, 2)
 
@@ -288,6 +289,7 @@ def test_a_child_that_was_killed_is_started_again(pair: Program, app: Rowlock, d
     assert pair.ended() == 0, pair.errors
 
 
+@deep
 def test_children_hand_back_and_end_when_their_parent_is_killed(pair: Program, app: Rowlock, db: Db) -> None:
     pids = worker_pids(db, 2)
     app.enqueue("shop.linger")

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowlock.db import disposable
 from rowlock.db.embedded import EmbeddedPostgres
-from tests.depth import deep_unless
+from tests.depth import deep, deep_unless
 from tests.waiting import until
 
 FILES = {
@@ -192,6 +192,7 @@ def test_migrate_brings_the_tables_to_the_database_of_the_app_and_to_no_other(
     assert ["Applied 0001_jobs to the schema work" in said for said in (first, second, third)] == [False, True, False]
 
 
+@deep
 @pytest.mark.parametrize("parallel", deep_unless(lambda parallel: parallel == "1", ["1", "2"]))
 def test_tests_find_their_databases_and_leave_none_behind(
     environment: dict[str, str], names: tuple[str, str], tmp_path: Path, parallel: str, server: EmbeddedPostgres

@@ -124,6 +124,7 @@ def test_every_page_fits_a_phone(browser: Browser, shop: Shop) -> None:
     assert too_wide == []
 
 
+@deep
 def test_keys_lead_everywhere(page: Tab) -> None:
     shown = page.go("/")
 

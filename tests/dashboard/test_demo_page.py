@@ -131,6 +131,7 @@ def test_a_worker_that_is_asked_to_stop_hands_back_and_goes(stage: Stage) -> Non
     stage.state(3, "working")
 
 
+@deep
 def test_a_flood_is_worked_off(stage: Stage) -> None:
     before = stage.picture.done
 

@@ -16,7 +16,7 @@ from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.visitor import ROLES, Role
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.corpus import PAYLOADS, Filled, fill
-from tests.depth import deep
+from tests.depth import deep, deep_unless
 from tests.rows import Db, put
 
 LISTS = ("/", "/jobs", "/queues", "/workers", "/schedules", "/workflows", "/database", "/audit")
@@ -171,7 +171,7 @@ def everything(browser: Browser, dashboard: Dashboard, filled: Filled) -> Iterat
         yield f"{path} watched", browser.watch(dashboard, path)
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", deep_unless(lambda role: role != "admin", ROLES))
 def test_no_role_sees_a_secret_in_any_field(app: Rowlock, db: Db, role: Role) -> None:
     filled = fill(db, SAID, name="plain", data=SAID)
     keyed: dict[str, object] = {"password": SECRET, "api_key": SECRET, "nested": [{"client_secret": SECRET, "n": 1}]}

@@ -113,6 +113,7 @@ def test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last(
         assert mine.owner
 
 
+@deep
 def test_no_server_is_left_when_all_who_use_it_are_killed(folder: Path, owner: StartOwner) -> None:
     # given
     first = owner(folder)

@@ -123,6 +123,7 @@ def test_a_worker_that_starts(scene: Victims, mode: Mode, trial: Trial) -> None:
     scene.conclude(trial, exact_crashes=True)
 
 
+@deep
 @mostly_deep
 def test_a_worker_that_works(scene: Victims, mode: Mode, trial: Trial) -> None:
     for point in WORKING:

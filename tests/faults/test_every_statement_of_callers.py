@@ -155,6 +155,7 @@ def struck(proxy: Proxy, point: Point, mode: Mode) -> Iterator[None]:
         proxy.heal()
 
 
+@deep
 @pytest.mark.parametrize("name", deep_unless(lambda name: name == "plain", SCENARIOS))
 def test_an_enqueue_is_acknowledged_or_it_can_be_sent_again(
     name: str, proxy: Proxy, url: str, db: Db, trial: Trial

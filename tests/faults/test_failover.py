@@ -57,6 +57,7 @@ def test_a_worker_of_the_old_primary_moves_over_and_leaves_its_job_to_the_one_wh
     assert fences[stale][1] == fences[fresh][1]
 
 
+@deep
 def test_what_is_said_of_a_claim_of_the_old_primary_is_refused_by_the_new_one(servers: Servers) -> None:
     # given a job that the standby knows of, and a claim of it that the standby does not hear of
     old = servers.start()
@@ -106,6 +107,7 @@ def test_workers_move_over_and_what_they_hold_stays_theirs_when_the_standby_has_
     assert ended == [("succeeded", 0, 1, token)]
 
 
+@deep
 def test_a_primary_that_becomes_read_only_is_left_for_the_one_that_can_be_written_to(
     servers: Servers, make_stage: MakeStage
 ) -> None:

@@ -108,6 +108,7 @@ def test_children_that_end_at_once_wake_their_parent_once(every_order: EveryOrde
     every_order(scene)
 
 
+@deep
 def test_children_of_two_parents_in_two_settlers_do_not_wait_for_each_other(
     every_order: EveryOrder, stage: Families
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_child_and_a_step_of_its_parent_are_both_remembered(every_order: Every
     every_order(scene)
 
 
+@deep
 def test_a_child_that_ends_when_its_parents_time_is_over_wakes_it_once(every_order: EveryOrder) -> None:
     def scene(world: Families) -> Parts:
         [(parent, [child])] = world.parents(1, park=False)
@@ -302,6 +304,7 @@ def record_all(rows: list[Claimed]) -> Part:
 # Cancels
 
 
+@deep
 @pytest.mark.parametrize("undoable", [True, False])
 def test_a_cancel_and_the_end_of_a_workflow_are_one_or_the_other(every_order: EveryOrder, undoable: bool) -> None:  # noqa: FBT001
     def scene(world: Families) -> Parts:
@@ -350,6 +353,7 @@ def test_a_cancel_of_a_parent_its_childs_end_and_a_worker(every_order: EveryOrde
         assert answers(played, "a") == ["cancelled"] or "ended" in answers(played, "c")
 
 
+@deep
 def test_a_child_that_is_cancelled_is_told_to_its_parent_as_any_end(every_order: EveryOrder) -> None:
     def scene(world: Families) -> Parts:
         [(_, [child])] = world.parents(1)
@@ -362,6 +366,7 @@ def test_a_child_that_is_cancelled_is_told_to_its_parent_as_any_end(every_order:
     every_order(scene)
 
 
+@deep
 def test_a_cancel_of_a_workflow_that_is_handed_back_is_noticed_by_the_next(every_order: EveryOrder) -> None:
     def scene(world: Families) -> Parts:
         parent = world.begun()

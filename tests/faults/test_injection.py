@@ -285,6 +285,7 @@ def test_bulk_and_borrowed_connections_carry_every_string(app: Rowlock, url: str
     assert {number: (text, count) for number, text, count in rows} == {n: (text, 4) for text, n in carried.items()}
 
 
+@deep
 @pytest.mark.usefixtures("guarded")
 def test_what_a_handler_returns_raises_and_says_comes_back_as_it_was(app: Rowlock, db: Db) -> None:
     @app.task(name="echo")

@@ -256,6 +256,7 @@ def test_a_claim_that_commits_after_the_look_for_it_is_left_to_the_next_look(eve
     assert outcomes(orders) == {frozenset({("claimed", 1)}), frozenset({("claimed", 1), ("handed back", 1)})}
 
 
+@deep
 def test_what_is_handed_back_twice_over_is_not_taken_from_its_next_owner(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         worker, heir = world.worker(), world.worker()
@@ -426,6 +427,7 @@ def test_a_job_that_is_cancelled_does_not_come_back(every_order: EveryOrder, out
     assert {happened(played)["cancelled"] for played in orders} == {1}
 
 
+@deep
 def test_a_job_is_cancelled_whatever_its_worker_hands_back(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         worker = world.worker()
@@ -437,6 +439,7 @@ def test_a_job_is_cancelled_whatever_its_worker_hands_back(every_order: EveryOrd
     assert {happened(played)["cancelled"] for played in orders} == {1}
 
 
+@deep
 def test_a_job_is_cancelled_whoever_rescues_it(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         worker, heir = world.worker(), world.worker()
@@ -474,6 +477,7 @@ def test_operators_and_settlers_lock_in_one_order(every_order: EveryOrder) -> No
 # Expiry
 
 
+@deep
 def test_a_job_that_has_expired_is_claimed_or_ended_by_upkeep(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         world.enqueued(key="k")
@@ -609,6 +613,7 @@ def test_a_slot_that_two_fire_has_one_job(every_order: EveryOrder) -> None:
     assert outcomes(orders) == either("enqueued")
 
 
+@deep
 def test_a_slot_whose_firing_is_rolled_back_is_fired_by_the_next_who_looks(every_order: EveryOrder) -> None:
     def scene(world: World) -> Parts:
         world.do(acts.schedule())

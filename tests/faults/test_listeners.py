@@ -56,6 +56,7 @@ def test_a_connection_that_is_ended_comes_back_alone(scene: Scene, name: str) ->
     assert len(member.incarnations) == 1
 
 
+@deep
 def test_connections_that_are_ended_again_and_again_do_not_add_up(scene: Scene) -> None:
     member = scene.patient_worker()
 

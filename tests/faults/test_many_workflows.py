@@ -89,6 +89,7 @@ def leap(db: Db, by: timedelta) -> None:
     )
 
 
+@deep
 def test_two_thousand_children_in_two_workers_wake_their_parent_when_all_have_ended(stage: Stage) -> None:
     # given two workers
     for member in stage.crew.start(2):

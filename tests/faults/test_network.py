@@ -27,6 +27,7 @@ from tests.worker.working import working
 # Black holes and partitions
 
 
+@deep
 def test_a_worker_cut_off_from_the_others_stops_before_they_run_its_jobs(scene: Scene) -> None:
     lone = scene.worker()
     jobs = [scene.app.enqueue(name, n=1, gate="g") for name in ("stay", "stay in a thread")]

@@ -14,6 +14,7 @@ import pytest
 from rowlock import Retry, Rowlock, current_job
 from rowlock.db.trouble import Blame, Trouble, blame, trouble
 from rowlock.workflow.context import Context
+from tests.depth import deep
 from tests.faults.servers import Cluster, Servers
 from tests.waiting import until
 from tests.worker.working import Db, one, working
@@ -90,6 +91,7 @@ def test_jobs_are_enqueued_run_retried_and_waited_for_while_nobody_can_be_notifi
     assert (trouble(error), blame(error)) == (Trouble.AGAIN, Blame.SURROUNDINGS)
 
 
+@deep
 def test_a_settle_that_cannot_notify_is_tried_again_and_costs_no_job(
     small: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:

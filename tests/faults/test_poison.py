@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rowlock import Call
+from tests.depth import deep
 from tests.faults import tasks
 from tests.faults.check import MOST_CRASHES, assert_all_is_well, check
 from tests.faults.conftest import MakeStage
@@ -16,6 +17,7 @@ WORKERS = 2
 LEASE = 2
 
 
+@deep
 def test_a_job_that_kills_its_worker_fails_as_poison_and_its_neighbours_succeed(
     url: str, make_stage: MakeStage
 ) -> None:

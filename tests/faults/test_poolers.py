@@ -75,7 +75,9 @@ def backends(bouncer: PgBouncer, url: str) -> set[int]:
 # Everything works
 
 
-@pytest.mark.parametrize("around", [False, True], ids=["polling", "with listen_url"])
+@pytest.mark.parametrize(
+    "around", [pytest.param(False, id="polling", marks=deep), pytest.param(True, id="with listen_url")]
+)
 def test_everything_works_behind_a_pooler_and_nothing_is_left_on_its_connections(
     pooled: str,
     url: str,

@@ -98,6 +98,7 @@ def test_a_signal_that_waits_for_the_one_who_parks_wakes_the_workflow(every_orde
     assert {facts[-1] for facts in seen(every_order(scene), "a", "drain")} == {"took ended"}
 
 
+@deep
 def test_two_signals_and_a_wait_that_begins(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         job, attempt = world.begun()
@@ -118,6 +119,7 @@ def test_a_signal_before_the_workflow_was_ever_claimed_is_there_when_it_is(every
     assert {(answers(played, "b") + answers(played, "drain")).count("took") for played in orders} == {1}
 
 
+@deep
 def test_a_signal_that_is_rolled_back_wakes_nobody_and_is_nowhere(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         job, attempt = world.begun()
@@ -209,6 +211,7 @@ def test_a_signal_and_the_time_out_of_its_wait_are_one_or_the_other(every_order:
         assert answers(played, "a") == ["sent"] or "timed out" in everybody
 
 
+@deep
 def test_a_signal_that_comes_after_the_time_out_is_there_for_the_next_wait(
     every_order: EveryOrder, stage: Waiting
 ) -> None:
@@ -239,6 +242,7 @@ def test_a_signal_that_meets_the_end_is_in_its_record_or_refused(every_order: Ev
     assert {answer for pair in seen(orders, "a", "c") for answer in pair} == {"sent", "ended"}
 
 
+@deep
 def test_a_signal_to_one_whose_worker_died_is_there_for_the_next(every_order: EveryOrder) -> None:
     def scene(world: Waiting) -> Parts:
         worker = world.worker()

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from rowlock import Call, Workflow
+from tests.depth import deep
 from tests.faults import workflows
 from tests.faults.conftest import MakeStage
 from tests.faults.stage import LIMIT, Stage
@@ -29,6 +30,7 @@ def stage(url: str, make_stage: MakeStage) -> Stage:
     return make_stage(url, lease=LEASE, app="tests.faults.workflows")
 
 
+@deep
 def test_a_zombie_cannot_write_a_step_and_the_workflow_goes_on_elsewhere(stage: Stage) -> None:
     # given a worker with a workflow in a step, one in a step in a thread, and one in a transaction
     [zombie] = stage.crew.start()

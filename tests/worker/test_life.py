@@ -20,6 +20,7 @@ from rowlock.db.link import Link, Lost
 from rowlock.store.query import Query
 from rowlock.worker import claim, lanes
 from rowlock.worker.worker import Worker
+from tests.depth import deep
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until, working
@@ -206,6 +207,7 @@ def test_a_delayed_job_runs_when_it_is_due_though_nobody_notifies(app: Rowlock, 
     assert one(db, "select started_at >= run_at from rowlock.history")
 
 
+@deep
 def test_a_delayed_job_is_not_found_by_chance(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
     """An idle worker knows when the next job is due, and does not wait for its next poll."""
     monkeypatch.setattr(claim, "_POLL", 3_600.0)

@@ -15,6 +15,7 @@ import pytest
 
 from rowlock import Rowlock, TaskError
 from tests.cli.programs import shop_in
+from tests.depth import deep
 from tests.waiting import auntil
 from tests.worker.working import Db, ended, one, work_off, work_until
 
@@ -225,6 +226,7 @@ broken_app = Rowlock(lifespan=broken)
 """
 
 
+@deep
 def test_each_worker_process_has_its_own(tmp_path: Path, url: str) -> None:
     with shop_in(tmp_path) as shop:
         shop.write("living.py", PROGRAM)

@@ -9,6 +9,7 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.worker import claim
+from tests.depth import deep
 from tests.waiting import until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, work_off, work_until, working
@@ -85,6 +86,7 @@ def test_a_suspect_comes_before_the_jobs_of_which_there_are_always_more(app: Row
     assert {row[1] for row in ended(db)} == {"succeeded"}
 
 
+@deep
 def test_a_job_that_kills_its_worker_is_poison_and_its_neighbours_are_not(app: Rowlock, db: Db, url: str) -> None:
     """They hold while it kills; once rescued, they are quick."""
     for _ in range(9):

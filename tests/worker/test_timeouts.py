@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 
 from rowlock import LeaseLost, Retry, Rowlock, current_job
+from tests.depth import deep
 from tests.house.reading import PACKAGE
 from tests.waiting import until
 from tests.worker.working import Db, ended, one, work_until, working
@@ -69,6 +70,7 @@ def test_time_does_not_pass_while_an_attempt_waits_for_a_thread(app: Rowlock, db
     assert {row[1] for row in ended(db)} == {"succeeded"}
 
 
+@deep
 def test_a_coroutine_that_swallows_its_time_out_is_left_behind(app: Rowlock, db: Db) -> None:
     over, told = asyncio.Event(), list[bool]()
 

@@ -15,6 +15,7 @@ from rowlock.model.row import Claimed
 from rowlock.store import jobs, workers
 from rowlock.testing import fire, travel
 from rowlock.worker.call import unknown
+from tests.depth import deep
 from tests.engine import Engine
 from tests.store.test_plans import Prepared
 from tests.waiting import until
@@ -66,6 +67,7 @@ def test_a_worker_without_the_version_leaves_the_job_and_another_takes_it_up(
     assert results(db) == [[7, 3]]
 
 
+@deep
 def test_each_job_is_run_by_the_code_of_its_version(app: Rowlock, newer: Rowlock, db: Db) -> None:
     older, latest = declared(app, 1), declared(newer, 2)
     app.enqueue_many([older.bind(order) for order in range(20)])
