@@ -132,7 +132,7 @@ def test_a_worker_whose_lease_others_took_for_over_pardons_what_they_rescued(app
     async def taken() -> None:
         runs.append(current_job().crashes)
         if len(runs) == 1:
-            # As whoever looks for the dead says it: a lease that has only run out is renewed, if its worker comes first.
+            # As whoever looks for the dead says it: a lease that has only run out is renewed if its worker comes first.
             over = "update rowlock.workers set dead = true, lease = rowlock.now() - interval '1 s'"
             db.execute(f"{over} where queues = '{{taken}}'".encode())
             await asyncio.Event().wait()
