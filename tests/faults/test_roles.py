@@ -104,7 +104,7 @@ EXAMINES = {
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("lane_peek", "suspect_peek", "expired_peek", "refused_peek", "queue_used", "worker_know", "worker_serving"),
+    *("lane_peek", "suspect_peek", "refused_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",
@@ -130,11 +130,11 @@ LOOKS = {
     *("schedule_outline", "firing_list", "firing_recent"),
     *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
     *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
-    *("workflow_live", "workflow_progress"),
+    *("workflow_live", "workflow_progress", "job_hold"),
 }
 OPERATES = {
     *("job_scan", "history_scan", "job_show", "job_live", "job_cancel", "job_retry", "job_delete", "history_delete"),
-    *("job_edit", "event_enqueued", "event_login", "job_hold"),
+    *("job_edit", "event_enqueued", "event_login"),
     *(
         "job_move",
         "job_reprioritise",
@@ -188,7 +188,7 @@ BESIDE = {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
-        *("duty_take", "duty_turn", "job_set_aside"),
+        *("duty_take", "duty_turn", "job_set_aside", "expired_peek"),
     },
 }
 
