@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -31,7 +32,25 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis.settings.register_profile("rowlock", deadline=None)
 hypothesis.settings.load_profile("rowlock")
 
-CACHE = Path(__file__).resolve().parents[1] / ".cache"
+MEMORY = Path("/dev/shm")  # noqa: S108  only our servers' folders, each with a name of its own
+# Three servers take half of it at most.
+ROOM = 8 << 30
+
+
+def servers_folder() -> Path:
+    """Where the tests' servers have their data: in memory if there is room, for there a database is made in a sixth
+    of the time (18 against 110 ms on ext4), and a quick run takes an eighth less.
+    """
+    in_memory = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM
+    return MEMORY if in_memory else Path(__file__).resolve().parents[1] / ".cache"
+
+
+SERVERS = servers_folder()
+
+_SETTINGS = {
+    "autovacuum_naptime": "1h",  # else it would start a process for each of hundreds of databases once a minute
+    "max_wal_size": "128MB",
+}
 
 
 def pytest_collection_finish() -> None:
@@ -45,10 +64,8 @@ def server(worker_id: str) -> Iterator[EmbeddedPostgres]:
     """A server of this test process alone, with PostgreSQL's defaults but for fsync: its data need not outlive us."""
     clear_leftovers()
     # With our pid, so that two runs of the tests at once do not meet.
-    folder = CACHE / f"test-pg-{find_binaries().major}-{worker_id}-{os.getpid()}"
-    with EmbeddedPostgres(folder) as running:
-        # Else it would start a process for each of our hundreds of databases once a minute.
-        change_setting(running, "autovacuum_naptime", "1h")
+    folder = SERVERS / f"rowlock-test-pg-{find_binaries().major}-{worker_id}-{os.getpid()}"
+    with EmbeddedPostgres(folder, settings=_SETTINGS) as running:
         change_setting(running, "fsync", "off")
         yield running
     remove_behind_us(folder)
@@ -72,18 +89,19 @@ def change_setting(server: EmbeddedPostgres, name: str, value: str) -> None:
 
 def remove_behind_us(folder: Path) -> None:
     """Remove a server's folder without waiting for it: after hundreds of databases that takes two minutes."""
-    gone = folder.rename(folder.with_name(f"gone-{folder.name}"))
+    gone = folder.rename(folder.with_name(folder.name.replace("-pg-", "-pg-gone-", 1)))
     # With no file of ours open, for whoever reads our output waits until the last one has closed it.
     subprocess.run(["/bin/sh", "-c", 'rm -rf "$0" <&- >&- 2>&- &', gone], check=True)
 
 
 def clear_leftovers() -> None:
     """Remove the folders of test processes that were killed."""
-    for folder in CACHE.glob("test-pg-*"):
+    for folder in SERVERS.glob("rowlock-test-pg-*"):
         try:
             os.kill(int(folder.name.rpartition("-")[2]), 0)
         except ProcessLookupError:
-            with suppress(FileNotFoundError):  # another test process was quicker
+            # Another test process was quicker, or it is another user's.
+            with suppress(FileNotFoundError, PermissionError):
                 remove_behind_us(folder)
         except PermissionError:
             continue

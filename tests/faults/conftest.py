@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock.db.binaries import find_binaries
-from tests.conftest import CACHE, clear_leftovers, remove_behind_us
+from tests.conftest import SERVERS, clear_leftovers, remove_behind_us
 from tests.faults import recorder
 from tests.faults.crew import Crew
 from tests.faults.estate import estate  # noqa: F401  a fixture
@@ -105,7 +105,7 @@ def recorded(url: str) -> Iterator[psycopg.Connection[TupleRow]]:
 def cluster_folder(worker_id: str) -> Iterator[Path]:
     """Where servers that tests crash live; a short path, for their sockets' sake."""
     clear_leftovers()
-    folder = CACHE / f"test-pg-{find_binaries().major}-{worker_id}-faults-{os.getpid()}"
+    folder = SERVERS / f"rowlock-test-pg-{find_binaries().major}-{worker_id}-faults-{os.getpid()}"
     folder.mkdir(parents=True)
     folder.chmod(0o711)  # as root the servers may have to run as another user
     yield folder
