@@ -926,6 +926,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "floors-of-the-future",
+        "after the database's clock was set back, new jobs lie below the workers' floors until it gets there again",
+        "tests/worker/test_clock_steps.py::test_what_was_enqueued_for_at_once_runs_at_once_after_the_clock_was_set_back",
+        [Change("worker/claim.py", "        self.floors.forget()\n", "")],
+    ),
+    Mutant(
         "W12",
         "a signal is acknowledged before it is on disk, and a crash of the server loses it",
         "tests/faults/test_crashes_around_a_wake.py"

@@ -140,6 +140,11 @@ class Claimer:
         except (ValueError, TypeError, AttributeError):
             log.warning("somebody notifies us of a place that makes no sense: %.200r", place)
 
+    def clock_was_set_back(self) -> None:
+        """Look from the bottom at once, and learn anew from where on."""
+        self.floors.forget()
+        self._wake.set()
+
     async def park(self) -> None:
         """Ask to be notified of new jobs."""
         query = workers.park(worker=self._worker, queues=self._queues.names, before=self._parking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from rowlock.db.steady import Steady
@@ -22,9 +23,11 @@ _LEAST = timedelta(seconds=1)
 class Hastener:
     """What a worker does for its own queues: at its start, and whenever a renewal tells that the clock was set back."""
 
-    def __init__(self, lease: Lease, ours: Queues) -> None:
+    def __init__(self, lease: Lease, ours: Queues, *, set_back: Callable[[], object]) -> None:
+        """`set_back` is called when the clock was, and jobs that are late for it have been brought forward."""
         self._lease = lease
         self._ours = ours
+        self._tell_set_back = set_back
         self._has_compared = False
 
     def chore(self) -> Chore:
@@ -37,6 +40,7 @@ class Hastener:
             self._compare(connection)
         if by := self._lease.set_back:
             self._hasten(connection, by)
+            self._tell_set_back()
 
     def _compare(self, connection: Steady) -> None:
         """The clock may have been set back while no worker was there to see it: then the jobs know."""

@@ -189,7 +189,11 @@ class Incarnation:
                     settings=self._retention.learn,
                     counts=self._counts,
                 ),
-                Hastener(self._lease, self._setup.queues).chore(),
+                Hastener(
+                    self._lease,
+                    self._setup.queues,
+                    set_back=partial(loop.call_soon_threadsafe, self._claimer.clock_was_set_back),
+                ).chore(),
             ],
         )
 

@@ -88,6 +88,11 @@ class Floors:
         self._dear_looks = 0
         self._is_asked = False
 
+    def forget(self) -> None:
+        """Start anew: after a step back of the database's clock, what is enqueued would lie below."""
+        self._floors.clear()
+        self._told.clear()
+
     def lanes(self, queues: Iterable[str], *, below: bool) -> list[Lane]:
         """The lanes to look into, in order; from the bottom if `below`, or from where we were told to look."""
         if below and not self._told:
