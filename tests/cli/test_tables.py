@@ -42,6 +42,16 @@ def test_the_least_important_column_goes_first() -> None:
     assert narrow[0].split() == ["id", "state", "task"]
 
 
+def test_figures_are_whole_or_not_there() -> None:
+    columns = [Column("queue", least=8), Column("due", right=True), Column("ended", rank=1, right=True)]
+
+    lines = {width: drawn([("emails-to-partners", "1,234,567", "63,000/s")], width, columns) for width in (40, 30, 26)}
+
+    assert lines[40][1].split() == ["emails-to-partners", "1,234,567", "63,000/s"]
+    assert lines[30][1].split() == ["emails-t…", "1,234,567", "63,000/s"]
+    assert lines[26][1].split() == ["emails-to-part…", "1,234,567"]
+
+
 def test_a_column_that_says_nothing_takes_no_room() -> None:
     lines = drawn([(ID, "failed", "shop.greet", None)], 100)
 

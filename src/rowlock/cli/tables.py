@@ -1,5 +1,6 @@
-"""Tables that fit the terminal: the least important columns go first, what is left ends in `…`. Imports rich: import
-this file only where something is drawn, so that every other command starts without it.
+"""Tables that fit the terminal: the least important columns go first, and texts that are too long end in `…`.
+
+Imports rich: import this file only where something is drawn, so that every other command starts without it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, the least width that is of use, and its rank; the highest rank goes first."""
+    """A column: its title, its least useful width and its rank (the highest goes first); figures are aligned right."""
 
     title: str
     least: int = 6
@@ -120,8 +121,8 @@ def _needed(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int
 
 
 def _least(column: Column, width: int) -> int:
-    """What a column needs to be of use; its title is never cut."""
-    return max(cell_len(column.title), min(width, column.least))
+    """What a column needs to be of use; its title is never cut, nor are figures: half of a number is another one."""
+    return width if column.right else max(cell_len(column.title), min(width, column.least))
 
 
 def _shares(columns: Sequence[Column], widths: Sequence[int], kept: Sequence[int], width: int) -> list[int]:

@@ -48,7 +48,7 @@ def show_queues(queues: Mapping[str, QueueStats], pauses: Mapping[str, Pause], n
     from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
 
     columns = [
-        Column("queue", least=8),
+        Column("queue", least=20),
         Column("due", right=True),
         Column("oldest", right=True),
         Column("running", right=True),
