@@ -294,6 +294,29 @@ def test_a_row_that_is_inserted_without_the_api_is_bounded_as_by_the_api(
         db.execute(text.encode())
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("args", "json_build_object('x', repeat('x', 20000000))"),
+        ("tags", "array[repeat('x', 400000)]"),
+    ],
+)
+def test_what_is_compressed_when_it_comes_is_bounded_by_what_it_is_uncompressed(
+    estate: Estate, column: str, value: str
+) -> None:
+    given = {"args": "'{}'", "tags": "null"} | {column: f"(select loot.{column} from loot)"}
+    insert = f"""
+        insert into rowlock.jobs (id, queue, task, attempts, run_at, created_at, args, tags)
+        values (gen_random_uuid(), 'q', 't', 1, now(), now(), {given["args"]}, {given["tags"]})
+    """
+    with estate.session("enqueue") as db:
+        db.execute("create temp table loot (args json, tags text[])")
+        db.execute(f"insert into loot ({column}) values ({value})".encode())
+
+        with pytest.raises(psycopg.errors.CheckViolation, match=f"{column}_.*at_most"):
+            db.execute(insert.encode())
+
+
 def test_an_enqueuer_cannot_take_back_a_job_that_is_not_there_twice(estate: Estate) -> None:
     with estate.session("enqueue") as db:
         job = one(db, "select rowlock.enqueue('t', queue => 'not taken back')")

@@ -84,9 +84,13 @@ create table rowlock.jobs (
     check ((state = 'running') = (token is not null)),
     check ((state = 'waiting') = (waits_for is not null)),
     -- As in the API, for those who insert rows themselves. By the size as it is stored, which reads nothing that is long: an
-    -- update checks it again. A value that is being inserted is not yet compressed.
-    constraint args_of_1_mib_at_most check (pg_column_size(args) <= 1048576 + 4),
-    constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192)
+    -- update checks it again. What is inserted is not yet compressed, unless it comes from another table: then it is read.
+    constraint args_of_1_mib_at_most check (pg_column_size(args) <= 1048576 + 4 and (
+        pg_column_compression(args) is null or claims > 0 or octet_length(args::text) <= 1048576
+    )),
+    constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192 and (
+        pg_column_compression(tags) is null or claims > 0 or octet_length(array_to_string(tags, '')) <= 8192
+    ))
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
     -- vacuum_truncate is off here and for what comes and goes with jobs: after a flood their files stay as large as they were,
