@@ -76,6 +76,31 @@ def test_a_claim_that_cannot_be_given_back_keeps_no_other_from_it(app: Rowlock, 
     assert one(db, "select args->>'n' from rowlock.history") == "1"
 
 
+def test_a_claim_that_cannot_be_given_back_keeps_no_worker_that_reconnects_from_others(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(name="quick")
+    async def quick(n: int) -> None: ...
+
+    breaks(db, "jobs", "new.state = 'ready' and new.args->>'n' = '0'", event="update")
+    with working(app):
+        until(lambda: one(db, "select count(*) from rowlock.parkings"))
+        quick.using(delay=HOUR).enqueue(0)
+        db.execute(
+            """update rowlock.jobs set state = 'running', token = gen_random_uuid(), claims = 1,
+                started_at = rowlock.now(), worker = (select id from rowlock.workers)"""
+        )
+        db.execute(
+            """select pg_terminate_backend(pid) from pg_stat_activity
+                where application_name = 'rowlock claim' and datname = current_database()"""
+        )
+        quick.enqueue(1)
+        until(lambda: ended(db))
+        db.execute("drop trigger broken on rowlock.jobs")  # else it cannot stop in good order
+
+    assert len(messages(caplog, "cannot be given back")) == 1
+
+
 def test_jobs_are_claimed_though_nobody_can_say_when_the_next_is_due(
     app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -81,6 +81,7 @@ class Link:
         self._channels: Sequence[str] = ()
         self._notified: Callable[[str], None] = _ignore
         self._greet: Callable[[], Awaitable[None]] | None = None
+        self._is_greeting = False
         self._ear: _Ear | None = None
         self._knows_pooler = False
         # Behind a pooler a statement is a transaction, which another task's statement must not get into.
@@ -131,7 +132,7 @@ class Link:
         return bool(self._channels) and connection is not None and not (connection.closed or connection.pooled)
 
     def on_reconnect(self, greet: Callable[[], Awaitable[None]]) -> None:
-        """What to do first on each connection after the first one."""
+        """What to do first on each connection after the first one; what it asks is repeated as any other query is."""
         self._greet = greet
 
     async def open(self) -> AsyncSession:
@@ -143,9 +144,15 @@ class Link:
                 return self._connection
             again = self._connection is not None
             connection = self._connection = await self._connect_at_last()
-        if again and self._greet is not None:
+        if not again or self._greet is None or self._is_greeting:
+            return connection
+        # What is done first may cost the connection. Done anew on each, within itself, it would never come to an end.
+        self._is_greeting = True
+        try:
             await self._greet()
-        return connection
+            return await self.open()
+        finally:
+            self._is_greeting = False
 
     async def _connect_at_last(self) -> AsyncSession:
         pauses = _pauses()

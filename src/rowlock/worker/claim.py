@@ -389,9 +389,7 @@ class Claimer:
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
-        unknown = await self._link.run(self._reconciler.hand_back(self._runner.held.tokens()))
-        if unknown:
-            log.warning("gave back %d jobs whose claim was not answered", len(unknown))
+        await self._reconciler.give_back_unknown(self._link)
         self._parked = False
         self._looks = []
         self.floors.look_below_soon()

@@ -51,6 +51,15 @@ class Reconciler:
         """Give back all that this worker holds but for the attempts with these tokens."""
         return workers.hand_back(worker=self._worker, known=known, seen=self._seen)
 
+    async def give_back_unknown(self, link: Link) -> None:
+        """Give back at once, over a connection that has just come back, what is held without being known of."""
+        try:
+            returned = await link.run(self.hand_back(self._runner.held.tokens()), tries=_TRIES)
+        except Refused as error:  # claims do not wait for it: two looks find these, and they go back one by one
+            log.error("jobs whose claim was not answered cannot be given back (%s)", error)  # noqa: TRY400
+        else:
+            _say(returned)
+
     def stop(self) -> None:
         """Give nothing back any more."""
         for task in self._giving_back:
@@ -76,8 +85,7 @@ class Reconciler:
         except Refused as error:
             await self._give_back_halves(attempts, error)
             return
-        if returned:
-            log.warning("gave back %d jobs whose claim was not answered", len(returned))
+        _say(returned)
 
     async def _give_back_halves(self, attempts: Sequence[tuple[str, str]], error: Refused) -> None:
         """Halved until what is refused stands alone; after the next look it is tried again."""
@@ -87,3 +95,8 @@ class Reconciler:
         middle = len(attempts) // 2
         for half in (attempts[:middle], attempts[middle:]):
             await self._give_back(half)
+
+
+def _say(returned: Sequence[str]) -> None:
+    if returned:
+        log.warning("gave back %d jobs whose claim was not answered", len(returned))
