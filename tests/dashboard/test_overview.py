@@ -19,6 +19,7 @@ from rowlock.dashboard.attention import notices
 from rowlock.dashboard.charts import Chart, charts
 from rowlock.dashboard.pages import overview
 from rowlock.dashboard.pages.overview import in_time
+from rowlock.dashboard.render import ref
 from rowlock.doctor import blocked
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.histogram import bucket, pack
@@ -113,6 +114,18 @@ def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browse
     assert 'href="/jobs?state=failed&amp;reason=poison"' in page
     assert "<i>" not in page
     assert "by ann: &lt;b&gt;" in page
+
+
+def test_the_id_of_an_element_is_plain_whatever_a_name_holds(client: Browser, app: Rowlock, db: Db) -> None:
+    # The script that updates an open page looks for elements by `[id="…"]`: a quote in an id would stop all updates.
+    app.pause(queue=ODD, by="ann")
+    app.pause(task=ODD, by="ann")
+    count_minute(db, 5, queue=ODD, task=ODD)
+    db.execute("""create index "a ""quoted"" index" on rowlock.jobs (tags)""")
+
+    for path in ("/", "/queues", "/database"):
+        ids = re.findall(r'\bid="([^"]*)"', client.get(path).text)
+        assert [name for name in ids if not re.fullmatch(r"[\w-]+", name)] == [], path
 
 
 def test_approvals_suspects_and_schedules_that_stand_still_need_a_person(client: Browser, app: Rowlock, db: Db) -> None:
@@ -371,4 +384,4 @@ def test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read(
         page = client.get("/")
 
     notices = re.findall(r'<li id="notice-([^"]+)"', page.text)
-    assert (page.status_code, notices[0]) == (200, "table-locks")
+    assert (page.status_code, notices[0]) == (200, ref("table locks"))

@@ -117,6 +117,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_gantt.py::test_marks_of_an_axis_are_all_different",
         [Change("dashboard/gantt.py", "_mark(count * step))", "span(timedelta(seconds=count * step)))")],
     ),
+    Mutant(
+        "D1g",
+        "a queue with a quote in its name stops the updates of every open overview",
+        "tests/dashboard/test_overview.py::test_the_id_of_an_element_is_plain_whatever_a_name_holds",
+        [Change("dashboard/templates/overview.html", "notice.name | ref", "notice.name | replace(' ', '-')")],
+    ),
     # Found by an audit of the dashboard, the doctor and the bounds on who may do what.
     Mutant(
         "B1",
