@@ -21,6 +21,8 @@ _MOST_OF_ONE: Final = 20  # one visitor's tabs: nobody keeps all others from wat
 # Whoever watches hears something as often: else a stream that has died would look like a page on which nothing changes.
 _SILENCE: Final = 10.0
 
+# Only a page is the same as before: a browser takes that for a sign that all is well, and trouble is not.
+_PAGE: Final = "event: page\n"
 _SAME: Final = "event: same\ndata:\n\n"
 _ALIVE: Final = "event: alive\ndata:\n\n"
 
@@ -81,7 +83,7 @@ class Feed:
                 event = seeing.result()
             finally:
                 seeing.cancel()
-            yield _SAME if event == last else event
+            yield _SAME if event == last and event.startswith(_PAGE) else event
             last = event
             async for sign in self._pause(max(every.total_seconds(), _SHARE * (time.monotonic() - began))):
                 yield sign
