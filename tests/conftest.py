@@ -50,6 +50,7 @@ SERVERS = servers_folder()
 _SETTINGS = {
     "autovacuum_naptime": "1h",  # else it would start a process for each of hundreds of databases once a minute
     "max_wal_size": "128MB",
+    "dynamic_shared_memory_type": "mmap",  # in its own folder: what a killed server leaves goes with it
 }
 
 

@@ -24,7 +24,13 @@ from rowlock.db.session import connect
 from rowlock.store.query import DEFAULT_SCHEMA
 from tests.waiting import until
 
-SETTINGS = {"fsync": "off", "shared_buffers": "32MB", "wal_sender_timeout": "0", "max_wal_size": "256MB"}
+SETTINGS = {
+    "fsync": "off",
+    "shared_buffers": "32MB",
+    "wal_sender_timeout": "0",
+    "max_wal_size": "256MB",
+    "dynamic_shared_memory_type": "mmap",  # in its own folder: what a killed server leaves goes with it
+}
 LIMIT = 60.0
 
 
