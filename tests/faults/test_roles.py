@@ -95,7 +95,7 @@ WORKS = {
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
     *("workflow_restart", "workflow_state", "child_abandon"),
     "job_replace",
-    *("duty_take", "duty_turn", "partition_lock", "event_clear", "lane_tell"),
+    *("duty_take", "duty_turn", "duty_done", "partition_lock", "event_clear", "lane_tell"),
 }
 EXAMINES = {
     "duty_holders",
@@ -188,7 +188,7 @@ BESIDE = {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
-        *("duty_take", "duty_turn", "job_set_aside", "expired_peek"),
+        *("duty_take", "duty_turn", "duty_done", "job_set_aside", "expired_peek"),
     },
 }
 

@@ -473,6 +473,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.look: [workers.look(worker=WORKER, pause=timedelta(seconds=1))],
     duties.take: [duties.take("rescue"), duties.take("rescue", worker=WORKER)],
     duties.turn: [duties.turn("keys", every=timedelta(minutes=1))],
+    duties.finish: [duties.finish("keys")],
     workers.bury: [workers.bury()],
     workers.tell: [workers.tell(worker=WORKER, stuck=2, stopping=True)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],

@@ -299,6 +299,48 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "D10b",
+        "an open page takes an outage that lasts for its end",
+        "tests/dashboard/test_security_feed.py::test_trouble_is_said_as_long_as_it_lasts_and_the_page_comes_back",
+        [Change("dashboard/feed.py", " and event.startswith(_PAGE) else event", " else event")],
+    ),
+    Mutant(
+        "E9",
+        "one job that can be neither claimed nor set aside keeps all others from running",
+        "tests/worker/test_refused.py::test_a_job_that_can_neither_be_claimed_nor_set_aside_keeps_no_other_from_it",
+        [
+            Change(
+                "worker/singly.py",
+                "            if fault.slow:\n                raise\n            self.tell",
+                "            raise\n            self.tell",
+            )
+        ],
+    ),
+    Mutant(
+        "E10",
+        "a job whose arguments cannot be read cannot be set aside: its size is checked again",
+        "tests/worker/test_refused.py::test_a_job_is_set_aside_without_its_arguments_being_read",
+        [
+            Change(
+                "store/migrations/0001_jobs.sql",
+                "claims > 0 or state <> 'ready' or octet_length(args::text)",
+                "claims > 0 or octet_length(args::text)",
+            )
+        ],
+    ),
+    Mutant(
+        "U8",
+        "what fails for the whole fleet seems to work again whenever another worker has the turn",
+        "tests/worker/test_failing.py::test_a_duty_that_fails_for_the_whole_fleet_is_not_taken_for_one_that_works",
+        [Change("worker/upkeep.py", "return None if turn.done else UNFINISHED", "return None")],
+    ),
+    Mutant(
+        "U9",
+        "a worker that is killed in retention costs the fleet an hour of it",
+        "tests/worker/test_failing.py::test_a_duty_that_was_begun_and_not_finished_is_due_again_after_a_minute",
+        [Change("store/sql/duty_turn.sql", "least(:every::interval, interval '1 minute')", ":every::interval")],
+    ),
+    Mutant(
         "D10",
         "an open page looks healthy while the database is away",
         "tests/dashboard/test_browser_outage.py::test_an_open_page_says_what_is_away_and_comes_back",

@@ -141,7 +141,7 @@ def test_no_lock_that_anybody_can_take_keeps_a_duty_from_being_done(db: Db, url:
             pass
         with two.sweep("rescue") as afterwards:
             pass
-        turns = [one.has_turn("keys", every=LEASE) for one in (one_, two)]
+        turns = [one.turn("keys", every=LEASE).ours for one in (one_, two)]
 
     assert (first, second, afterwards) == (True, False, True)
     assert turns == [True, False]
@@ -154,7 +154,7 @@ def test_a_duty_whose_row_is_gone_is_an_error_that_says_so(db: Db, url: str) -> 
         with pytest.raises(SchemaMissing, match="'rescue'"), steady.sweep("rescue"):
             pass
         with pytest.raises(SchemaMissing, match="'keys'"):
-            steady.has_turn("keys", every=LEASE)
+            steady.turn("keys", every=LEASE)
 
 
 def test_a_row_from_before_the_server_was_started_makes_nobody_a_suspect(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
 from rowlock import Rowlock
+from rowlock.db.steady import Steady
+from rowlock.store.query import DEFAULT_SCHEMA
 from tests.waiting import until
 from tests.worker.breaking import breaks
 from tests.worker.working import Db, ended, one, working
@@ -48,6 +51,48 @@ def test_the_chore_that_has_been_failing_the_longest_stands_in_its_workers_row_u
         until(lambda: one(db, "select failing is null from rowlock.workers"))
 
     assert failing.startswith("resuming failed (table duties of schema 'rowlock' has lost its row 'pauses'")
+
+
+def test_a_duty_that_fails_for_the_whole_fleet_is_not_taken_for_one_that_works(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rowlock.worker.condition._FAILING_FOR", 0.1)
+    caplog.set_level("INFO")
+    db.execute("create sequence public.turns")  # it counts on, whatever is rolled back
+    app.pause(task="nightly", duration=timedelta(milliseconds=1))
+    breaks(db, "pauses", "nextval('public.turns') > 0", event="delete")
+
+    with working(app, lease=LEASE), working(app, lease=LEASE):
+        until(lambda: one(db, "select count(failing) = 2 from rowlock.workers"))
+        turns = one(db, "select last_value from public.turns")
+        until(lambda: one(db, "select last_value from public.turns") >= turns + 4)
+        still = one(db, "select count(failing) from rowlock.workers")
+        worked = said(caplog, "resuming works again")
+        db.execute("drop trigger broken on rowlock.pauses")
+        until(lambda: one(db, "select count(failing) = 0 from rowlock.workers"))
+
+    assert (still, worked) == (2, [])
+    assert len(said(caplog, "resuming works again")) == 2
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_duty_that_was_begun_and_not_finished_is_due_again_after_a_minute(db: Db, url: str, *, done: bool) -> None:
+    db.execute(
+        "update rowlock.duties set begun_at = rowlock.now() - interval '2 minutes', done = %s where name = 'retention'",
+        [done],
+    )
+
+    with (
+        closing(Steady(url, DEFAULT_SCHEMA, name="one")) as one_,
+        closing(Steady(url, DEFAULT_SCHEMA, name="two")) as two,
+    ):
+        first = one_.turn("retention", every=timedelta(hours=1))
+        second = two.turn("retention", every=timedelta(hours=1))
+        one_.finish("retention")
+        third = two.turn("retention", every=timedelta(hours=1))
+
+    assert (first.ours, second.ours, third.ours) == (not done, False, False)
+    assert (second.done, third.done) == (done, True)
 
 
 def test_a_statement_that_goes_on_failing_is_told_of_again(

@@ -22,7 +22,7 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import NewJob
 from rowlock.store import jobs
-from rowlock.store.query import LARGEST_STATEMENT, Query, first
+from rowlock.store.query import DEFAULT_SCHEMA, LARGEST_STATEMENT, Query, first
 from rowlock.worker import record, settle
 from rowlock.workflow.context import Context
 from tests.engine import Engine
@@ -134,6 +134,37 @@ def test_a_job_that_cannot_be_claimed_is_set_aside_and_those_behind_it_run(app: 
     assert db.execute(query).fetchall() == [
         ("waiting", "code", "PostgreSQL refuses to claim it: unexpected chunk number", "1")
     ]
+
+
+def test_a_job_that_can_neither_be_claimed_nor_set_aside_keeps_no_other_from_it(app: Rowlock, db: Db) -> None:
+    @app.task(name="quick")
+    async def quick(n: int) -> None: ...
+
+    app.enqueue_many(quick.bind(n) for n in range(5))
+    breaks(db, "jobs", "new.args->>'n' = '1'")
+    work_until(app, lambda: len(ended(db)) == 4)
+
+    assert db.execute("select state, args->>'n' from rowlock.jobs").fetchall() == [("ready", "1")]
+
+
+def test_a_job_is_set_aside_without_its_arguments_being_read(db: Db) -> None:
+    """They may be what cannot be read. Compressed when they come, they are read once, to see how long they are."""
+    columns = "id, queue, task, attempts, run_at, created_at, args"
+    values = "gen_random_uuid(), 'default', 'quick', 1, now(), now(), args"
+    reads = """select pg_stat_get_xact_numscans(indexrelid) from pg_index
+        where indrelid = (select reltoastrelid from pg_class where oid = 'rowlock.jobs'::regclass)"""
+    db.execute("create temp table copied as select json_build_object('text', repeat('x', 900000)) as args")
+
+    with db.transaction():
+        db.execute(f"insert into rowlock.jobs ({columns}) select {values} from copied".encode())
+        job, before = one(db, "select id::text from rowlock.jobs"), one(db, reads)
+        aside = session.run(db.cursor(), jobs.set_aside(job, reason="cannot be read"), DEFAULT_SCHEMA)
+        after = one(db, reads)
+        one(db, "select sum(length(args::text)) from rowlock.jobs")
+        read = one(db, reads)
+
+    assert len(aside) == 1
+    assert (after - before, read - after) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -114,20 +114,24 @@ class Steady:
         """
         connection = self.open()
         with self.blaming(), connection.transaction():
-            yield self._is_ours(duty, duties.take(duty, worker=worker))
+            yield self._take(duty, duties.take(duty, worker=worker)).ours
 
-    def has_turn(self, duty: str, *, every: timedelta) -> bool:
-        """Whether it is for this worker to do what one of the fleet does every so often."""
-        return self._is_ours(duty, duties.turn(duty, every=every))
+    def turn(self, duty: str, *, every: timedelta) -> Taken:
+        """Take the turn of what one worker of the fleet does every so often, if it is due; then `finish` it."""
+        return self._take(duty, duties.turn(duty, every=every))
 
-    def _is_ours(self, duty: str, query: Query[Taken]) -> bool:
+    def finish(self, duty: str) -> None:
+        """Say that the duty whose turn we had is done; else it is due again within a minute."""
+        self.run(duties.finish(duty))
+
+    def _take(self, duty: str, query: Query[Taken]) -> Taken:
         [taken] = self.run(query)
         if not taken.exists:
             raise SchemaMissing(
                 f"table duties of schema {self.schema!r} has lost its row {duty!r}, so nobody does that any more; "
                 "insert the row again"
             )
-        return taken.ours
+        return taken
 
     def abort(self) -> None:
         """Let whatever is being said fail at once; from any thread."""

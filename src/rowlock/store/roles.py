@@ -118,7 +118,7 @@ _VIEW: Rights = {
 _LOG: Rights = {"events": {"insert": ("kind", "job", "actor", "details")}}
 
 # To lock a row takes the right to change something of it.
-_DUTY: dict[Privilege, tuple[str, ...]] = {"select": ALL, "update": ("done_at",)}
+_DUTY: dict[Privilege, tuple[str, ...]] = {"select": ALL, "update": ("begun_at", "done")}
 
 _WORK: Rights = {
     "jobs": {"select": ALL, "update": ALL, "delete": ALL},

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from math import inf
+from typing import Final
 
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.db.trouble import first_line
@@ -35,13 +37,22 @@ _TELL_EVERY = 60.0
 _AT_ONCE = 0.2
 
 
+class Unfinished(Enum):
+    """What a chore returns when another worker of the fleet has its turn, and has not done it yet, or could not."""
+
+    UNFINISHED = "unfinished"
+
+
+UNFINISHED: Final = Unfinished.UNFINISHED
+
+
 @dataclass(slots=True)
 class Chore:
-    """Something to do every so often, by any worker, or when it answers how soon to do it again."""
+    """Something that a worker does every so often; `do` may return how soon to do it again."""
 
     name: str
     every: timedelta
-    do: Callable[[Steady], timedelta | None]
+    do: Callable[[Steady], timedelta | Unfinished | None]
     even_unfit: bool = False  # also while this code cannot use the schema
     due: float = field(default=0.0)
     failing_since: float | None = field(default=None)  # by time.monotonic(), as the next
@@ -148,10 +159,11 @@ class Renewer:
         except Exception as error:
             self._failed(chore, error)
         else:
-            if chore.failing_since is not None:
-                log.info("%s works again", chore.name)
-            chore.failing_since, chore.told = None, -inf
-            wait = chore.every * random.uniform(0.9, 1.0) if wish is None else wish
+            if wish is not UNFINISHED:  # else what failed here is not known to work anywhere
+                if chore.failing_since is not None:
+                    log.info("%s works again", chore.name)
+                chore.failing_since, chore.told = None, -inf
+            wait = wish if isinstance(wish, timedelta) else chore.every * random.uniform(0.9, 1.0)
             chore.due = time.monotonic() + wait.total_seconds()
         self._connection.until = inf if not self._is_over else 0.0
 

@@ -80,5 +80,13 @@ class Singly:
         return len(rows)
 
     async def _set_aside(self, job_id: str, error: Refused) -> None:
-        if await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=TRIES):
+        """Set one job aside; if that fails too, the others are claimed all the same."""
+        try:
+            moved = await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=TRIES)
+        except Refused as fault:
+            if fault.slow:
+                raise
+            self.tell(f"{job_id} can neither be claimed nor set aside (%s); delete it", fault)
+            return
+        if moved:
             log.error("%s cannot be claimed (%s); it is set aside: edit, cancel or delete it", job_id, error)

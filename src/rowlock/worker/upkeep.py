@@ -16,7 +16,7 @@ from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
 from rowlock.worker.halve import LeftOut, make_missing
 from rowlock.worker.lanes import Floors
-from rowlock.worker.renew import Chore
+from rowlock.worker.renew import UNFINISHED, Chore, Unfinished
 from rowlock.worker.rescue import Rescuer
 from rowlock.worker.settings import Timing
 
@@ -103,20 +103,24 @@ def look_below(connection: Steady, *, floors: Floors) -> timedelta:
     if not floors.are_dear:
         return _BELOW_EVERY
     pause = max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took))
-    if connection.has_turn(_BELOW, every=pause * _LATELY):
+    if connection.turn(_BELOW, every=pause * _LATELY).ours:
         started = time.monotonic()
         connection.run(queues.tell())
         floors.looked_for_all(time.monotonic() - started)
+        connection.finish(_BELOW)
     return pause
 
 
 def _in_turn(chore: Chore, duty: str) -> Chore:
-    """The same, where no other worker has done it lately."""
+    """The same chore, unless another worker has done it lately."""
 
-    def do(connection: Steady) -> timedelta | None:
-        if connection.has_turn(duty, every=chore.every * _LATELY):
-            return chore.do(connection)
-        return None
+    def do(connection: Steady) -> timedelta | Unfinished | None:
+        turn = connection.turn(duty, every=chore.every * _LATELY)
+        if not turn.ours:
+            return None if turn.done else UNFINISHED
+        wish = chore.do(connection)
+        connection.finish(duty)
+        return wish
 
     return Chore(chore.name, chore.every, do)
 

@@ -83,13 +83,15 @@ create table rowlock.jobs (
     check (wakes_at is null or state <> 'running'),
     check ((state = 'running') = (token is not null)),
     check ((state = 'waiting') = (waits_for is not null)),
-    -- As in the API, for those who insert rows themselves. By the size as it is stored, which reads nothing that is long: an
-    -- update checks it again. What is inserted is not yet compressed, unless it comes from another table: then it is read.
+    -- As in the API, for those who insert rows themselves: by the stored size, which reads nothing that is long. What is
+    -- inserted is not compressed yet, unless it comes from another table: then it is read. An update is checked again, so a job
+    -- that was claimed or set aside is not read: its arguments may be what cannot be read.
     constraint args_of_1_mib_at_most check (pg_column_size(args) <= 1048576 + 4 and (
-        pg_column_compression(args) is null or claims > 0 or octet_length(args::text) <= 1048576
+        pg_column_compression(args) is null or claims > 0 or state <> 'ready' or octet_length(args::text) <= 1048576
     )),
     constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192 and (
-        pg_column_compression(tags) is null or claims > 0 or octet_length(array_to_string(tags, '')) <= 8192
+        pg_column_compression(tags) is null or claims > 0 or state <> 'ready'
+        or octet_length(array_to_string(tags, '')) <= 8192
     ))
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
@@ -605,7 +607,8 @@ create index workers_lease on rowlock.workers (lease);
 -- lock could be taken by anybody who can connect to the database.
 create table rowlock.duties (
     name        text primary key,
-    done_at     timestamptz not null default '-infinity'    -- of those that come round every so often
+    begun_at    timestamptz not null default '-infinity',   -- of those that come round every so often: the last turn,
+    done        boolean not null default true               -- and whether it was finished
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 200);
 insert into rowlock.duties (name)
 values

@@ -10,7 +10,8 @@ create table rowlock.breakers (
 
 create table rowlock.duties (
     name text not null,
-    done_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    begun_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+    done boolean not null default true,
     constraint duties_pkey PRIMARY KEY (name)
 ) with (fillfactor=20, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=200);
 
@@ -104,7 +105,7 @@ create table rowlock.jobs (
     wakes integer not null default 0,
     wakes_at integer,
     workflow_state json,
-    constraint args_of_1_mib_at_most CHECK (((pg_column_size(args) <= (1048576 + 4)) AND ((pg_column_compression(args) IS NULL) OR (claims > 0) OR (octet_length((args)::text) <= 1048576)))),
+    constraint args_of_1_mib_at_most CHECK (((pg_column_size(args) <= (1048576 + 4)) AND ((pg_column_compression(args) IS NULL) OR (claims > 0) OR (state <> 'ready'::text) OR (octet_length((args)::text) <= 1048576)))),
     constraint jobs_attempts_check CHECK ((attempts > 0)),
     constraint jobs_check CHECK (((cancel_at IS NULL) OR (state = 'running'::text) OR (version IS NOT NULL) OR (parent IS NOT NULL))),
     constraint jobs_check1 CHECK (((wakes_at IS NULL) OR (state <> 'running'::text))),
@@ -118,7 +119,7 @@ create table rowlock.jobs (
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_version_check CHECK ((version > 0)),
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
-    constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192) AND ((pg_column_compression(tags) IS NULL) OR (claims > 0) OR (octet_length(array_to_string(tags, ''::text)) <= 8192))))
+    constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192) AND ((pg_column_compression(tags) IS NULL) OR (claims > 0) OR (state <> 'ready'::text) OR (octet_length(array_to_string(tags, ''::text)) <= 8192))))
 ) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
