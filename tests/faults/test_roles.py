@@ -85,6 +85,8 @@ WORKS = {
         "suspect_peek",
         "expired_peek",
         "refused_peek",
+        "released_peek",
+        "swept_peek",
         "queue_used",
         "worker_know",
         "worker_serve",
@@ -104,7 +106,7 @@ EXAMINES = {
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("lane_peek", "suspect_peek", "refused_peek", "queue_used", "worker_know", "worker_serving"),
+    *("lane_peek", "suspect_peek", "refused_peek", "released_peek", "queue_used", "worker_know", "worker_serving"),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",
@@ -171,7 +173,7 @@ SAYS = {
 
 # What a role is not meant to say and can: they find nothing here. With something to change, the event is refused.
 BESIDE = {
-    "enqueue": {"key_look"},
+    "enqueue": {"key_look", "released_peek", "swept_peek"},
     "results": {"job_find"},
     "worker": {
         "job_find",
@@ -188,7 +190,7 @@ BESIDE = {
         *("attempt_list", "key_sweep", "job_cancelling", "job_expire", "job_orphans", "worker_held"),
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
-        *("duty_take", "duty_turn", "duty_done", "job_set_aside", "expired_peek"),
+        *("duty_take", "duty_turn", "duty_done", "job_set_aside", "expired_peek", "swept_peek"),
     },
 }
 

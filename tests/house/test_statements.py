@@ -147,7 +147,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     explain.holder: [explain.holder("key")],
     enqueue.put_keyed: [enqueue.put_keyed([LADEN, REPLACING, UNIQUE, LADEN._replace(version=2)])],
     enqueue.sent_before: [enqueue.sent_before([new_id()])],
-    enqueue.sweep_keys: [enqueue.sweep_keys(5)],
+    enqueue.sweep_keys: [enqueue.sweep_keys(5), enqueue.sweep_keys(5, without=["k"])],
+    enqueue.peek_key: [enqueue.peek_key(), enqueue.peek_key(without=["k"])],
     jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER, CHILD])],
     jobs.put: [jobs.put(PLAIN), jobs.put(LADEN), jobs.put(LATER), jobs.put(CHILD)],
     jobs.claim: [
@@ -198,7 +199,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     pauses.resume: [pauses.resume(kind="queue", name="q", **WHO), pauses.resume(kind="task", name="t", **NOBODY)],
     pauses.listed: [pauses.listed()],
     pauses.expire: [pauses.expire(actor="me")],
-    pauses.release: [pauses.release("t")],
+    pauses.release: [pauses.release("t"), pauses.release("t", limit=1, without=[WORKER])],
+    pauses.peek: [pauses.peek("t"), pauses.peek("t", without=[WORKER])],
     declaring.look: [declaring.look([]), declaring.look(["s", 'a "b"'])],
     declaring.write: [
         declaring.write(

@@ -329,6 +329,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "E11",
+        "one job that cannot be released keeps all jobs of its task waiting",
+        "tests/worker/test_broken_rows.py::test_a_paused_job_that_cannot_be_released_keeps_no_other_waiting",
+        [Change("store/sql/job_release.sql", "        and job.id <> all(:without::uuid[])\n", "")],
+    ),
+    Mutant(
+        "E12",
+        "one key that cannot be freed keeps all that are over held",
+        "tests/worker/test_broken_rows.py::test_a_key_that_cannot_be_freed_keeps_no_other_held",
+        [Change("store/sql/key_sweep.sql", " and held.key <> all(:without::text[])", "")],
+    ),
+    Mutant(
         "U8",
         "what fails for the whole fleet seems to work again whenever another worker has the turn",
         "tests/worker/test_failing.py::test_a_duty_that_fails_for_the_whole_fleet_is_not_taken_for_one_that_works",
@@ -847,8 +859,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/steady.py",
-                "            yield self._is_ours(",
-                "            connection.execute(f\"select '{duty}'\")\n            yield self._is_ours(",
+                "            yield self._take(",
+                "            connection.execute(f\"select '{duty}'\")\n            yield self._take(",
             ),
         ],
     ),
@@ -2109,7 +2121,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "broken-expired",
         "an expired job that cannot be ended keeps all others from being ended",
         "tests/worker/test_broken_rows.py::test_an_expired_job_that_cannot_be_ended_keeps_no_other_from_it",
-        [Change("worker/upkeep.py", "            with connection.blaming():\n", "            if connection:\n")],
+        [Change("worker/halve.py", "            with connection.blaming():\n", "            if connection:\n")],
     ),
     Mutant(
         "failing-chore-once",

@@ -124,6 +124,39 @@ def test_an_expired_job_that_cannot_be_ended_keeps_no_other_from_it(
     assert len(left) == 1
 
 
+# Pauses and keys that are over
+
+
+def test_a_paused_job_that_cannot_be_released_keeps_no_other_waiting(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(name="quick")
+    async def quick(n: int) -> None: ...
+
+    jobs = app.enqueue_many(quick.bind(n) for n in range(20))
+    db.execute("update rowlock.jobs set state = 'waiting', waits_for = 'pause'")
+    breaks(db, "jobs", "new.args->>'n' = '7'")
+    with working(app, lease=LEASE):
+        until(lambda: len(ended(db)) == 19)
+
+    assert one(db, "select id from rowlock.jobs") == jobs[7].id
+    left = [record for record in caplog.records if "cannot be released" in record.getMessage()]
+    assert len(left) == 1
+
+
+def test_a_key_that_cannot_be_freed_keeps_no_other_held(app: Rowlock, db: Db) -> None:
+    db.execute(
+        """insert into rowlock.keys (key, task, job, until)
+            select n::text, 't', gen_random_uuid(), rowlock.now() - interval '1 hour'
+            from generate_series(1, 20) as n"""
+    )
+    breaks(db, "keys", "old.key = '7'", event="delete")
+    with working(app, lease=LEASE):
+        until(lambda: one(db, "select count(*) = 1 from rowlock.keys"))
+
+    assert one(db, "select key from rowlock.keys") == "7"
+
+
 # Waiting for code
 
 

@@ -207,6 +207,11 @@ def sent_before(ids: Iterable[str]) -> Query[str]:
     return Query("job_sent_before", {"ids": plain_array(ids)}, first)
 
 
-def sweep_keys(limit: int) -> Query[int]:
-    """See to keys whose periods are over, no more than so many; answers how many there were."""
-    return Query("key_sweep", {"limit": str(limit)}, first)
+def sweep_keys(limit: int, *, without: Iterable[str] = ()) -> Query[int]:
+    """See to keys whose periods are over, no more than so many; returns how many there were."""
+    return Query("key_sweep", {"limit": str(limit), "without": array(without)}, first)
+
+
+def peek_key(*, without: Iterable[str] = ()) -> Query[str]:
+    """The key that would be seen to first, if there is one."""
+    return Query("swept_peek", {"without": array(without)}, first)

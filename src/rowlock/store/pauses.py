@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Literal
 
 from rowlock.model.pause import Pause
 from rowlock.store.intervals import instant, interval
-from rowlock.store.query import Query, Row, first
+from rowlock.store.query import Query, Row, first, plain_array
 
 Kind = Literal["queue", "task"]
 
@@ -48,9 +49,14 @@ def expire(*, actor: str) -> Query[str | None]:
     return Query("pause_expire", {"actor": actor}, first)
 
 
-def release(task: str) -> Query[int]:
-    """Make ready a chunk of the jobs that wait for the end of a task's pause; answers how many."""
-    return Query("job_release", {"task": task, "limit": str(CHUNK)}, first)
+def release(task: str, *, limit: int = CHUNK, without: Iterable[str] = ()) -> Query[int]:
+    """Make ready a chunk of the jobs that wait for the end of a task's pause; returns how many."""
+    return Query("job_release", {"task": task, "limit": str(limit), "without": plain_array(without)}, first)
+
+
+def peek(task: str, *, without: Iterable[str] = ()) -> Query[str]:
+    """The id of a job that would be released, if there is one."""
+    return Query("released_peek", {"task": task, "without": plain_array(without)}, first)
 
 
 def _pause(row: Row) -> Pause:

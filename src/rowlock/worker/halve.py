@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from rowlock.db.link import Refused
 from rowlock.db.partitions import make_partitions
 from rowlock.db.steady import Steady
+from rowlock.store.query import Query
 
 log = logging.getLogger("rowlock.upkeep")
 
@@ -21,6 +22,8 @@ T = TypeVar("T")
 _LATER = 60.0
 # After so many of those in a row, with nothing done in between, it is the server that is ill: the others wait, too.
 _MOST_DOUBTS = 3
+# A chunk that is refused is made so many times smaller, and larger again.
+_LESS = 8
 
 
 class LeftOut:
@@ -66,6 +69,44 @@ def make_missing(connection: Steady, error: Refused, *, longest: timedelta) -> b
         log.warning("the missing partitions are being made (%s)", error)
         make_partitions(connection.open(), connection.schema, longest=longest)
     return error.lacks_partition
+
+
+def in_chunks(
+    connection: Steady,
+    *,
+    do: Callable[[int, Sequence[str]], Query[int]],
+    peek: Callable[[Sequence[str]], Query[str]],
+    size: int,
+    most: int,
+    left_out: LeftOut,
+    longest: timedelta | None = None,
+) -> int:
+    """Run a statement over chunks of rows until none are left, or `most` times; returns how many rows were done.
+
+    `do` builds it for so many rows, without those that are left out. A chunk that is refused is made smaller, down to
+    the one row that `peek` finds, which is left out. With `longest`, missing partitions are made once.
+    """
+    done, now, made = 0, size, longest is None
+    for _ in range(most):
+        try:
+            with connection.blaming():
+                [chunk] = connection.run(do(now, left_out.marks()))
+        except Refused as error:
+            if not made and longest is not None and make_missing(connection, error, longest=longest):
+                made = True
+            elif now > 1:
+                now = max(1, now // _LESS)
+            else:
+                for mark in connection.run(peek(left_out.marks())):
+                    left_out.leave(mark, error, name=mark)
+                now = size
+            continue
+        left_out.worked()
+        done += chunk
+        if chunk < now:
+            break
+        now = min(size, now * _LESS)
+    return done
 
 
 class Halver(Generic[T]):

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rowlock.db import partitions
-from rowlock.db.link import Refused
 from rowlock.db.steady import Steady
 from rowlock.model.spec import Keep
 from rowlock.store import breakers, doctor, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.count import Counts
-from rowlock.worker.halve import LeftOut, make_missing
+from rowlock.worker.halve import LeftOut, in_chunks
 from rowlock.worker.lanes import Floors
 from rowlock.worker.renew import UNFINISHED, Chore, Unfinished
 from rowlock.worker.rescue import Rescuer
@@ -26,9 +25,8 @@ log = logging.getLogger("rowlock.upkeep")
 _WAITERS_STAY = timedelta(hours=1)
 # Chunks of jobs that one sweep releases: it shares its thread with the lease.
 _RELEASES = 10
-# Chunks of jobs that one sweep ends as expired; one that is refused is made so many times smaller, and larger again.
+# Chunks of jobs that one sweep ends as expired.
 _EXPIRIES = 20
-_LESS = 8
 # A task that has not failed for so long has no failures to count from.
 _FAILURES_STAY = timedelta(days=1)
 # Keys whose periods are over, in one statement, and how many such a sweep sends.
@@ -73,18 +71,18 @@ def chores(
 
 def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, rescuer: Rescuer) -> dict[str, Chore]:
     """What one worker does for all, by the name of its duty: done by each, it would cost the square of the fleet."""
-    unending = LeftOut("expired job", "ended")
+    unending, unfree, kept = LeftOut("expired job", "ended"), LeftOut("paused job", "released"), LeftOut("key", "freed")
     return {
         "lost": Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
         "waiters": Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
-        "pauses": Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor)),
+        "pauses": Chore("resuming", sweep * 2, lambda connection: resume(connection, actor=actor, left_out=unfree)),
         "expired": Chore(
             "ending expired jobs",
             sweep * 2,
             lambda connection: expire(connection, keep=keep, longest=longest, left_out=unending),
         ),
         "failures": Chore("forgetting failures", timedelta(hours=1), forget_failures),
-        "keys": Chore("freeing keys", timedelta(minutes=1), free_keys),
+        "keys": Chore("freeing keys", timedelta(minutes=1), lambda connection: free_keys(connection, left_out=kept)),
         "retention": Chore("retention", timedelta(hours=1), lambda connection: retain(connection, longest=longest)),
         "merging": Chore("merging counts", timedelta(minutes=1), merge_minutes),
         "minutes": Chore("removing old counts", timedelta(minutes=5), remove_minutes),
@@ -130,48 +128,40 @@ def clear_waiters(connection: Steady) -> None:
     connection.run(waiters.clear(age=_WAITERS_STAY))
 
 
-def resume(connection: Steady, *, actor: str) -> None:
+def resume(connection: Steady, *, actor: str, left_out: LeftOut | None = None) -> None:
     """End the pauses whose time is over, and release jobs that wait for a pause that is no more."""
-    left = _RELEASES
+    left, left_out = _RELEASES, left_out or LeftOut("paused job", "released")
     for task in filter(None, connection.run(pauses.expire(actor=actor))):
-        released = 0
-        while left and (chunk := connection.run(pauses.release(task))[0]):
-            released += chunk
-            left -= 1
+        released = _release(connection, task, most=left, left_out=left_out)
+        left -= released // pauses.CHUNK
         if released:
             log.info("released %d jobs of %s: it is not paused any more", released, task)
 
 
+def _release(connection: Steady, task: str, *, most: int, left_out: LeftOut) -> int:
+    return in_chunks(
+        connection,
+        do=lambda limit, without: pauses.release(task, limit=limit, without=without),
+        peek=lambda without: pauses.peek(task, without=without),
+        size=pauses.CHUNK,
+        most=most,
+        left_out=left_out,
+    )
+
+
 def expire(connection: Steady, *, keep: Keep, longest: timedelta, left_out: LeftOut | None = None) -> None:
     """End the jobs that are not worth starting any more and that nobody claims, but for those that cannot be ended."""
-    left_out = left_out or LeftOut("expired job", "ended")
-    ended, size, made = 0, expiry.CHUNK, False
-    for _ in range(_EXPIRIES):
-        try:
-            with connection.blaming():
-                query = expiry.expire(keep=keep.cancelled, limit=size, without=left_out.marks())
-                [chunk] = connection.run(query)
-        except Refused as error:
-            if not made and make_missing(connection, error, longest=longest):
-                made = True
-            elif size > 1:
-                size = max(1, size // _LESS)
-            else:
-                _leave_first(connection, left_out, error)
-                size = expiry.CHUNK
-            continue
-        left_out.worked()
-        ended += chunk
-        if chunk < size:
-            break
-        size = min(expiry.CHUNK, size * _LESS)
+    ended = in_chunks(
+        connection,
+        do=lambda limit, without: expiry.expire(keep=keep.cancelled, limit=limit, without=without),
+        peek=lambda without: expiry.peek(without=without),
+        size=expiry.CHUNK,
+        most=_EXPIRIES,
+        left_out=left_out or LeftOut("expired job", "ended"),
+        longest=longest,
+    )
     if ended:
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
-
-
-def _leave_first(connection: Steady, left_out: LeftOut, error: Refused) -> None:
-    for job_id in connection.run(expiry.peek(without=left_out.marks())):
-        left_out.leave(job_id, error, name=job_id)
 
 
 def forget_failures(connection: Steady) -> None:
@@ -179,11 +169,16 @@ def forget_failures(connection: Steady) -> None:
     connection.run(breakers.remove(age=_FAILURES_STAY))
 
 
-def free_keys(connection: Steady) -> None:
+def free_keys(connection: Steady, *, left_out: LeftOut | None = None) -> None:
     """Free the keys of ended jobs whose periods are over; whoever asks for one sooner frees it by that."""
-    for _ in range(_KEYS_BATCHES):
-        if connection.run(enqueue.sweep_keys(_KEYS_BATCH))[0] < _KEYS_BATCH:
-            return
+    in_chunks(
+        connection,
+        do=lambda limit, without: enqueue.sweep_keys(limit, without=without),
+        peek=lambda without: enqueue.peek_key(without=without),
+        size=_KEYS_BATCH,
+        most=_KEYS_BATCHES,
+        left_out=left_out or LeftOut("key", "freed"),
+    )
 
 
 def retain(connection: Steady, *, longest: timedelta) -> None:

@@ -1,4 +1,4 @@
--- Make ready up to :limit jobs that wait for the end of a task's pause, unless it is paused.
+-- Make ready up to :limit jobs that wait for the end of a task's pause, unless it is paused; those in :without stay.
 -- They keep their run_at and with it their place, which may lie below claims' floors: workers are told to look there.
 with mine as materialized (
     select job.id, job.queue
@@ -6,6 +6,7 @@ with mine as materialized (
     where job.state = 'waiting'
         and job.waits_for = 'pause'
         and job.task = :task
+        and job.id <> all(:without::uuid[])
         and not exists (
             select from rowlock.pauses as pause
             where pause.kind = 'task' and pause.name = :task and coalesce(pause.until > rowlock.now(), true)
