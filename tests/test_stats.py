@@ -24,7 +24,7 @@ from rowlock.store import gauges, minutes
 from rowlock.store import stats as store_stats
 from rowlock.store.query import Query, statement
 from rowlock.testing import travel
-from rowlock.worker.count import Counts
+from rowlock.worker.counts import Counts
 from tests.depth import deep
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process

@@ -25,9 +25,9 @@ from rowlock.store import recall, schema, workflows
 from rowlock.store.query import Conversation
 from rowlock.store.recall import Recalled
 from rowlock.store.workflows import Wanted
-from rowlock.worker.attempt import Attempt, CurrentJob, running, unheard
-from rowlock.worker.transaction import Endings
-from rowlock.workflow.check import Onlooker, difference
+from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress, running
+from rowlock.worker.transaction import TransactionResources
+from rowlock.workflow.check import ReplayEnvironment, difference
 
 T = TypeVar("T")
 
@@ -114,9 +114,9 @@ class Check:
 
 async def _replayed(one: Recalled, handler: Handler, steps: list[Step], now: datetime) -> str | None:
     row = _row(one)
-    nobody = Onlooker(now)
-    endings = Endings(ground=nobody, handlers={}, keep=lambda *_: timedelta(0), last_words=lambda _: ())
-    running.set(CurrentJob(Attempt(row), unheard, _Silent(), endings))
+    nobody = ReplayEnvironment(now)
+    endings = TransactionResources(ground=nobody, handlers={}, keep=lambda *_: timedelta(0), last_words=lambda _: ())
+    running.set(CurrentJob(RunningAttempt(row), ignore_progress, _Silent(), endings))
     return await difference(row, handler, steps, now=now)
 
 

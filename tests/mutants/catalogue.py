@@ -34,7 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/workflow/test_progress_counts.py::test_waits_that_share_one_are_remembered_once_and_see_the_same_end",
         [
             Change(
-                "workflow/play.py",
+                "workflow/execution.py",
                 "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
                 "[*self._lazy, *records], []",
             ),
@@ -310,7 +310,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_refused.py::test_a_job_that_can_neither_be_claimed_nor_set_aside_keeps_no_other_from_it",
         [
             Change(
-                "worker/singly.py",
+                "worker/refused.py",
                 "            if fault.slow:\n                raise\n            self.tell",
                 "            raise\n            self.tell",
             )
@@ -439,7 +439,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_liveness.py::test_a_handler_that_blocks_the_loop_for_three_leases_keeps_its_job_and_is_named",
         [
             Change(
-                "worker/renew.py",
+                "worker/lease.py",
                 'Chore("renewing", timing.renew, self._renew, ',
                 'Chore("renewing", timing.lease, self._renew, ',
             ),
@@ -480,10 +480,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_cancel.py::test_a_mark_is_found_without_a_notification",
         [
             Change(
-                "worker/cancel.py", "        self._look_after(_EVERY)\n\n    async def look", "\n    async def look"
+                "worker/reconcile.py", "        self._look_after(_EVERY)\n\n    async def look", "\n    async def look"
             ),
             Change(
-                "worker/cancel.py",
+                "worker/reconcile.py",
                 '        """Look from now on."""\n        self._look_after(_EVERY)',
                 '        """Look from now on."""\n        self._look_after(10_000)',
             ),
@@ -649,7 +649,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_poolers.py::test_everything_works_behind_a_pooler_and_nothing_is_left_on_its_connections",
         [
             Change(
-                "worker/renew.py",
+                "worker/lease.py",
                 "if session is self._entered_on or session.pooled:",
                 "if session is self._entered_on:",
             ),
@@ -849,7 +849,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "what is committed late, below the floor, is never looked for",
         "tests/worker/test_lanes.py::test_an_idle_worker_looks_below_at_least_once_a_second_and_a_busy_one_at_least_every_ten",
         [
-            Change("worker/lanes.py", "min(factor * self._look_took, longest)", "1_000_000"),
+            Change("worker/queues.py", "min(factor * self._look_took, longest)", "1_000_000"),
         ],
     ),
     Mutant(
@@ -919,7 +919,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_runner.py::test_jobs_that_wait_for_a_thread_are_few_hold_up_nobody_and_go_back_in_time",
         [
             Change(
-                "worker/ahead.py",
+                "worker/prefetch.py",
                 "        if not self._threaded:\n            return room",
                 "        if room:\n            return room",
             )
@@ -935,7 +935,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R8",
         "suspects of a batch run side by side",
         "tests/worker/test_suspects.py::test_suspects_that_come_back_as_ready_are_set_aside_at_once",
-        [Change("worker/held.py", "        if self._suspect is not None:", "        if not row:")],
+        [Change("worker/prefetch.py", "        if self._suspect is not None:", "        if not row:")],
     ),
     Mutant(
         "R9",
@@ -1086,7 +1086,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_refused.py::test_a_wait_that_is_given_twice_is_one_wait",
         [
             Change(
-                "workflow/play.py",
+                "workflow/execution.py",
                 "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
                 "[*self._lazy, *records], []",
             ),
@@ -1101,7 +1101,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "E7",
         "a workflow may remember more than can ever be folded into its history",
         "tests/worker/test_refused.py::test_a_workflow_that_would_remember_too_much_fails_and_is_warned_before",
-        [Change("worker/record.py", "if size > LARGEST_RECORD and not", "if size < 0 and not")],
+        [Change("worker/step_recorder.py", "if size > LARGEST_RECORD and not", "if size < 0 and not")],
     ),
     Mutant(
         "E8",
@@ -1419,7 +1419,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_workflow_locks.py::test_a_transaction_of_a_workflow_waits_for_one_who_has_its_row",
         [
             Change(
-                "workflow/tries.py",
+                "workflow/step_run.py",
                 "    if not ((yield query) or ((yield jobs.lock(row.id)) and (yield query))):",
                 "    if not (yield query):",
             ),
@@ -1470,7 +1470,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a worker says nothing of tasks of its app that nobody will run",
         "tests/worker/test_queues.py::test_a_worker_warns_of_queues_of_its_tasks_that_nobody_looks_into",
         [
-            Change("worker/served.py", "    if not others:\n", "    if others:\n"),
+            Change("worker/queues.py", "    if not others:\n", "    if others:\n"),
         ],
     ),
     Mutant(
@@ -1486,7 +1486,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an app that disables existing loggers silences its worker",
         "tests/cli/test_logs.py::test_each_line_comes_once_whatever_the_app_does_about_logging",
         [
-            Change("worker/lines.py", "            logger.disabled = False\n", "            pass\n"),
+            Change("worker/logs.py", "            logger.disabled = False\n", "            pass\n"),
         ],
     ),
     Mutant(
@@ -1525,13 +1525,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "log-delay-repr",
         "a line of the log says timedelta(…) of a delay",
         "tests/worker/test_run.py::test_a_success_is_logged_quietly_and_a_failure_with_its_error_and_the_job",
-        [Change("worker/report.py", "row.attempts, span(outcome.delay)", "row.attempts, repr(outcome.delay)")],
+        [Change("worker/logs.py", "row.attempts, span(outcome.delay)", "row.attempts, repr(outcome.delay)")],
     ),
     Mutant(
         "log-asked",
         "the log says of a job that somebody cancelled: cancelled: asked",
         "tests/worker/test_run.py::test_outcomes_that_are_no_failure_are_logged_in_words",
-        [Change("worker/report.py", 'if reason == "asked" else', 'if reason == "never" else')],
+        [Change("worker/logs.py", 'if reason == "asked" else', 'if reason == "never" else')],
     ),
     Mutant(
         "failure-our-frames",
@@ -1618,7 +1618,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a line of the log for each of 100,000 jobs whose code is missing",
         "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",
         [
-            Change("worker/report.py", "if (row.task, reason) in self._more:", "if False:"),
+            Change("worker/logs.py", "if (row.task, reason) in self._more:", "if False:"),
         ],
     ),
     Mutant(
@@ -1626,7 +1626,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "failed tries of steps are not logged",
         "tests/workflow/test_tries.py::test_each_failed_try_is_logged_with_its_error_and_the_last_one_with_its_traceback",
         [
-            Change("workflow/tries.py", "            if record.error is not None:\n", "            if False:\n"),
+            Change("workflow/step_run.py", "            if record.error is not None:\n", "            if False:\n"),
         ],
     ),
     Mutant(
@@ -1762,7 +1762,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "memory-costs-jobs",
         "jobs fail as refused while the server is out of memory",
         "tests/worker/test_refused.py::test_a_server_that_is_out_of_memory_costs_no_job_however_long_it_lasts",
-        [Change("worker/aside.py", "return inf if error.unclear else _MOST_TRIES", "return _MOST_TRIES")],
+        [Change("worker/refused.py", "return inf if error.unclear else _MOST_TRIES", "return _MOST_TRIES")],
     ),
     Mutant(
         "memory-sets-aside",
@@ -1770,7 +1770,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_refused.py::test_while_no_job_can_be_claimed_none_is_set_aside",
         [
             Change(
-                "worker/singly.py", "for job_id, fault in doubtful if found else ():", "for job_id, fault in doubtful:"
+                "worker/refused.py", "for job_id, fault in doubtful if found else ():", "for job_id, fault in doubtful:"
             )
         ],
     ),
@@ -1778,7 +1778,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "failing-in-silence",
         "a worker that cannot settle for long looks well",
         "tests/worker/test_refused.py::test_what_a_worker_tries_again_and_again_stands_in_its_row_until_it_works",
-        [Change("worker/condition.py", "        if seconds < _FAILING_FOR:", "        if True:")],
+        [Change("worker/registration.py", "        if seconds < _FAILING_FOR:", "        if True:")],
     ),
     Mutant(
         "W11",
@@ -1934,7 +1934,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "V3",
         "a worker does not say that its event loop is blocked",
         "tests/test_doctor.py::test_a_worker_whose_event_loop_is_blocked_says_so_with_its_renewal",
-        [Change("worker/pulse.py", "        if not self._is_blocked or", "        if True or")],
+        [Change("worker/loop_watchdog.py", "        if not self._is_blocked or", "        if True or")],
     ),
     Mutant(
         "V4",
@@ -1976,7 +1976,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "suspect-by-chance",
         "a worker that has set suspects aside itself looks for them ten seconds later",
         "tests/worker/test_suspects.py::test_suspects_that_come_back_as_ready_are_set_aside_at_once",
-        [Change("worker/held.py", "            self.suspect_set_aside()\n", "            pass\n")],
+        [Change("worker/prefetch.py", "            self.suspect_set_aside()\n", "            pass\n")],
     ),
     Mutant(
         "scale-held-plan",
@@ -2127,7 +2127,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "failing-chore-once",
         "a chore that fails for hours is told of once",
         "tests/worker/test_failing.py::test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works",
-        [Change("worker/renew.py", "if now - chore.told >= _TELL_EVERY:", "if now - chore.told >= inf:")],
+        [Change("worker/lease.py", "if now - chore.told >= _TELL_EVERY:", "if now - chore.told >= inf:")],
     ),
     Mutant(
         "failing-chore-unseen",
@@ -2145,13 +2145,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "broken-mark",
         "a job that cannot be marked as begun keeps its worker from settling anything",
         "tests/worker/test_broken_asides.py::test_a_job_that_cannot_be_marked_as_begun_runs_and_others_are_settled",
-        [Change("worker/mark.py", " for row, since in begun]), tries=_TRIES)", " for row, since in begun]))")],
+        [Change("worker/progress.py", " for row, since in begun]), tries=_TRIES)", " for row, since in begun]))")],
     ),
     Mutant(
         "broken-child",
         "a child that cannot be cancelled keeps its worker from settling anything",
         "tests/worker/test_broken_asides.py::test_a_child_that_cannot_be_cancelled_keeps_neither_its_workflow_nor_the_others",
-        [Change("worker/record.py", "actor=self._actor), tries=_tries(children))", "actor=self._actor))")],
+        [Change("worker/step_recorder.py", "actor=self._actor), tries=_tries(children))", "actor=self._actor))")],
     ),
     Mutant(
         "broken-stray",
@@ -2230,13 +2230,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "no-partition-is-the-jobs-fault",
         "a job for which there is no partition yet fails, as if its outcome were refused",
         "tests/worker/test_refused.py::test_jobs_without_a_partition_hold_up_no_other",
-        [Change("worker/aside.py", "if not error.lacks_partition and (error.certain", "if (error.certain")],
+        [Change("worker/refused.py", "if not error.lacks_partition and (error.certain", "if (error.certain")],
     ),
     Mutant(
         "step-after-the-lease",
         "a step begins although the worker's lease is over, and another runs it at the same time",
         "tests/workflow/test_undo_to_its_end.py::test_a_step_does_not_begin_when_the_lease_is_over",
-        [Change("workflow/play.py", " or not self.stage.ledger.is_ours():", ":")],
+        [Change("workflow/execution.py", " or not self.stage.ledger.is_ours():", ":")],
     ),
     Mutant(
         "migration-that-cancels",
@@ -2266,7 +2266,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "record-without-bounds",
         "a thousand large steps are recorded in one statement, which the server has no memory for",
         "tests/worker/test_refused.py::test_what_workflows_remember_goes_into_statements_of_no_more_than_so_much",
-        [Change("worker/record.py", "rows - more, characters - longer", "rows - more, characters")],
+        [Change("worker/step_recorder.py", "rows - more, characters - longer", "rows - more, characters")],
     ),
     Mutant(
         "pool-looks-then-takes",
@@ -2382,6 +2382,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "late-for-new-workers",
         "jobs stay late for hours when no worker was there to see that the clock was set back",
         "tests/worker/test_clock_steps.py::test_a_worker_that_starts_after_the_clock_was_set_back_brings_forward_what_is_late",
-        [Change("worker/hasten.py", "        if not self._has_compared:\n            self._compare(connection)\n", "")],
+        [Change("worker/upkeep.py", "        if not self._has_compared:\n            self._compare(connection)\n", "")],
     ),
 )

@@ -11,7 +11,7 @@ from rowlock import Context, Retry, Rowlock
 from rowlock.model.outcome import Retried
 from rowlock.store import expiry
 from rowlock.testing import drain
-from rowlock.worker import lanes, upkeep
+from rowlock.worker import queues, upkeep
 from tests.engine import Engine
 from tests.rows import travel
 from tests.worker.working import Db, one, work_until
@@ -23,8 +23,8 @@ def test_what_was_enqueued_for_at_once_runs_at_once_after_the_clock_was_set_back
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Nobody looks from the bottom: they are dear, as on a busy machine.
-    monkeypatch.setattr(lanes, "_DEAR", 0.0)
-    monkeypatch.setattr(lanes, "_DEAR_PAUSE", (1e9, 1e9))
+    monkeypatch.setattr(queues, "_DEAR", 0.0)
+    monkeypatch.setattr(queues, "_DEAR_PAUSE", (1e9, 1e9))
     monkeypatch.setattr(upkeep, "_BELOW_FACTOR", 1e9)
 
     @app.task(name="step")

@@ -20,7 +20,7 @@ from rowlock.model.row import Claimed
 from rowlock.store import jobs, minutes
 from rowlock.store.query import Query
 from rowlock.testing import travel
-from rowlock.worker.count import Counts
+from rowlock.worker.counts import Counts
 from rowlock.worker.upkeep import merge_minutes, remove_minutes
 from tests.engine import Engine
 from tests.worker.working import Db, one, work_off

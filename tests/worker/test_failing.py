@@ -27,7 +27,7 @@ def said(caplog: pytest.LogCaptureFixture, what: str) -> list[str]:
 def test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rowlock.worker.renew._TELL_EVERY", 0.1)
+    monkeypatch.setattr("rowlock.worker.lease._TELL_EVERY", 0.1)
     caplog.set_level("INFO")
     db.execute(STOPS)
 
@@ -42,7 +42,7 @@ def test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works(
 def test_the_chore_that_has_been_failing_the_longest_stands_in_its_workers_row_until_it_works(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowlock.worker.condition._FAILING_FOR", 0.1)
+    monkeypatch.setattr("rowlock.worker.registration._FAILING_FOR", 0.1)
     db.execute(STOPS)
 
     with working(app, lease=LEASE):
@@ -56,7 +56,7 @@ def test_the_chore_that_has_been_failing_the_longest_stands_in_its_workers_row_u
 def test_a_duty_that_fails_for_the_whole_fleet_is_not_taken_for_one_that_works(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rowlock.worker.condition._FAILING_FOR", 0.1)
+    monkeypatch.setattr("rowlock.worker.registration._FAILING_FOR", 0.1)
     caplog.set_level("INFO")
     db.execute("create sequence public.turns")  # it counts on, whatever is rolled back
     app.pause(task="nightly", duration=timedelta(milliseconds=1))

@@ -8,9 +8,8 @@ from rowlock import InvalidOption, Rowlock
 from rowlock.model.ids import NIL
 from rowlock.model.row import Claimed
 from rowlock.store.jobs import PRIORITIES, Lane
-from rowlock.worker import lanes
-from rowlock.worker.lanes import Floors, Queues, in_order
-from rowlock.worker.prefetch import Prefetch
+from rowlock.worker.prefetch import PrefetchSize
+from rowlock.worker.queues import Floors, Queues, in_order
 from tests.rows import Db
 from tests.worker.working import one, work_until
 
@@ -107,8 +106,8 @@ def test_what_others_say_lowers_a_floor_for_one_look_and_raises_none() -> None:
 def test_a_job_below_the_floors_of_all_is_found_by_the_one_that_looks_for_them(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "_DEAR", 0.0)
-    monkeypatch.setattr(lanes, "_DEAR_PAUSE", (1e9, 1e9))
+    monkeypatch.setattr("rowlock.worker.queues._DEAR", 0.0)
+    monkeypatch.setattr("rowlock.worker.queues._DEAR_PAUSE", (1e9, 1e9))
 
     @app.task(name="t")
     async def t() -> None: ...
@@ -153,7 +152,7 @@ def test_claimed_jobs_are_put_into_the_order_of_their_lanes() -> None:
 
 
 def test_prefetch_grows_while_handlers_are_shorter_than_the_round_trip() -> None:
-    prefetch = Prefetch(slots=10)
+    prefetch = PrefetchSize(slots=10)
     sizes = []
     for _ in range(40):
         for _ in range(10):
@@ -166,7 +165,7 @@ def test_prefetch_grows_while_handlers_are_shorter_than_the_round_trip() -> None
 
 
 def test_prefetch_is_given_up_at_once_when_handlers_become_slow() -> None:
-    prefetch = Prefetch(slots=10)
+    prefetch = PrefetchSize(slots=10)
     for _ in range(40):
         prefetch.ran(0.000_01)
         prefetch.learn(round_trip=0.005, full=True)

@@ -18,7 +18,7 @@ from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
 from rowlock.db.link import Link, Lost
 from rowlock.store.query import Query
-from rowlock.worker import claim, lanes
+from rowlock.worker import claim, queues
 from rowlock.worker.worker import Worker
 from tests.depth import deep
 from tests.waiting import auntil, until
@@ -231,7 +231,7 @@ def test_what_is_due_again_before_the_next_look_is_found_when_it_is_due(
 ) -> None:
     monkeypatch.setattr(claim, "_POLL", 3_600.0)
     monkeypatch.setattr(claim, "_TAKE_UP_EVERY", 3_600.0)
-    monkeypatch.setattr(lanes, "_IDLE_PAUSE", (0.0, 0.0))  # it looks from the bottom before it sleeps
+    monkeypatch.setattr(queues, "_IDLE_PAUSE", (0.0, 0.0))  # it looks from the bottom before it sleeps
     monkeypatch.setattr(claim, "_CALM", 0.5)  # a job becomes due before the worker asks when the next one will be
     soon = timedelta(milliseconds=200)
     asleep = """select exists (select from rowlock.parked) and exists (

@@ -19,7 +19,7 @@ from rowlock.model.record import Progress
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.worker import progress
-from rowlock.worker.attempt import Attempt, CurrentJob, unheard
+from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress
 from rowlock.worker.progress import ProgressBoard
 from tests.engine import Engine
 from tests.waiting import auntil, until
@@ -226,7 +226,7 @@ def test_a_thread_that_its_worker_has_left_behind_may_still_speak() -> None:
 def current_job_of(row: Claimed) -> CurrentJob:
     """What a handler has in hand that has said nothing yet, so that nobody else need be there."""
     nobody: Any = None
-    return CurrentJob(Attempt(row), unheard, nobody, nobody)
+    return CurrentJob(RunningAttempt(row), ignore_progress, nobody, nobody)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, math.inf, True, "0.5", None])

@@ -23,7 +23,7 @@ from rowlock.model.outcome import Succeeded
 from rowlock.model.row import NewJob
 from rowlock.store import jobs
 from rowlock.store.query import DEFAULT_SCHEMA, LARGEST_STATEMENT, Query, first
-from rowlock.worker import record, settle
+from rowlock.worker import settle, step_recorder
 from rowlock.workflow.context import Context
 from tests.engine import Engine
 from tests.waiting import until
@@ -58,9 +58,9 @@ def counts_tries(db: Db) -> None:
 
 @pytest.fixture(autouse=True)
 def _in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowlock.worker.aside._FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("rowlock.worker.aside._LONGEST_PAUSE", 0.1)
-    monkeypatch.setattr("rowlock.worker.record._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("rowlock.worker.refused._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("rowlock.worker.refused._LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr("rowlock.worker.step_recorder._FIRST_PAUSE", 0.01)
 
 
 @pytest.mark.parametrize("state", ["XX001", "54000", "21000", "0A000", "53200"])
@@ -177,7 +177,7 @@ def test_a_job_is_set_aside_without_its_arguments_being_read(db: Db) -> None:
 def test_what_a_worker_tries_again_and_again_stands_in_its_row_until_it_works(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, table: str, said: str
 ) -> None:
-    monkeypatch.setattr("rowlock.worker.condition._FAILING_FOR", 0.1)
+    monkeypatch.setattr("rowlock.worker.registration._FAILING_FOR", 0.1)
 
     @app.task(name="quick")
     async def quick() -> None: ...
@@ -248,7 +248,7 @@ def test_a_step_that_cannot_be_remembered_fails_its_workflow_and_no_other(app: R
 def test_a_workflow_that_would_remember_too_much_fails_and_is_warned_before(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(record, "LARGEST_RECORD", 2 * MEBIBYTE)
+    monkeypatch.setattr(step_recorder, "LARGEST_RECORD", 2 * MEBIBYTE)
     undone: list[str] = []
 
     async def large() -> str:
@@ -309,7 +309,7 @@ def test_jobs_without_a_partition_hold_up_no_other(app: Rowlock, db: Db, monkeyp
     monkeypatch.setattr(partitions, "make_partitions", make)  # as upkeep knows it: its first round may come late
     with working(app):
         until(lambda: one(db, "select count(*) = 1 from rowlock.parked"))
-        monkeypatch.setattr("rowlock.worker.retention.make_partitions", make)
+        monkeypatch.setattr("rowlock.worker.settle.make_partitions", make)
         for (name,) in db.execute(
             "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass"
         ):
@@ -358,7 +358,7 @@ def test_a_settle_takes_no_more_than_a_statement_carries(url: str) -> None:
 def test_what_workflows_remember_goes_into_statements_of_no_more_than_so_much() -> None:
     left = deque("x" * (LARGEST_STATEMENT // size) for size in (2, 2, 2, 1))
 
-    taken = [record._fill(left, lambda text: (1, len(text))) for _ in range(3)]
+    taken = [step_recorder._fill(left, lambda text: (1, len(text))) for _ in range(3)]
 
     assert [len(batch) for batch in taken] == [2, 1, 1]
 
@@ -366,9 +366,9 @@ def test_what_workflows_remember_goes_into_statements_of_no_more_than_so_much() 
 def test_of_a_workflow_that_was_taken_away_its_worker_keeps_nothing(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    robbed, recorders = threading.Event(), list[record.Recorder]()
+    robbed, recorders = threading.Event(), list[step_recorder.StepRecorder]()
 
-    class Recorder(record.Recorder):
+    class Recorder(step_recorder.StepRecorder):
         def __init__(self, **given: Any) -> None:  # noqa: ANN401  its own
             super().__init__(**given)
             recorders.append(self)
@@ -405,7 +405,7 @@ def test_what_is_read_for_an_attempt_that_is_over_is_not_kept(url: str, db: Db) 
     engine.close()
 
     async def go() -> dict[str, int]:
-        recorder = record.Recorder(wake=lambda: None, actor="test", is_ours=lambda: True)
+        recorder = step_recorder.StepRecorder(wake=lambda: None, actor="test", is_ours=lambda: True)
         link = Link(url, "rowlock", name="test")
         loading = asyncio.ensure_future(recorder.load(row))
         await asyncio.sleep(0)

@@ -13,13 +13,13 @@ import pytest
 from rowlock import LeaseLost, Rowlock, current_job
 from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.worker import ahead
-from rowlock.worker.attempt import Attempt, unheard
+from rowlock.worker import prefetch
+from rowlock.worker.attempt import RunningAttempt, ignore_progress
 from rowlock.worker.call import Caller, Returned
-from rowlock.worker.count import Counts
-from rowlock.worker.mark import Marker
+from rowlock.worker.counts import Counts
+from rowlock.worker.progress import StartMarker
 from rowlock.worker.run import Runner
-from rowlock.worker.transaction import Endings
+from rowlock.worker.transaction import TransactionResources
 from tests.waiting import auntil
 
 Finished = list[tuple[str, Unsettled]]
@@ -61,10 +61,10 @@ def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
         threads=1,
         finished=lambda row, outcome: finished.append((row.token, outcome)),
         counts=Counts("worker"),
-        marker=Marker(due=lambda: None),
-        progress=unheard,
+        marker=StartMarker(due=lambda: None),
+        progress=ignore_progress,
         speaks=nobody,
-        endings=Endings(nobody, {}, nobody, nobody),
+        endings=TransactionResources(nobody, {}, nobody, nobody),
         memory=nobody,
         worn=lambda: None,
     )
@@ -167,8 +167,8 @@ def test_only_the_attempts_that_have_lost_their_jobs_are_stopped() -> None:
 def test_what_waited_for_a_thread_while_its_attempt_came_to_an_end_does_not_run(how: str) -> None:
     """The loop has told the attempt, and has not come yet to cancel what waits. Steps of workflows go this way, too."""
     nobody: Any = None
-    endings = Endings(nobody, {}, nobody, nobody)
-    attempt, ran = Attempt(claimed(1)), list[str]()
+    endings = TransactionResources(nobody, {}, nobody, nobody)
+    attempt, ran = RunningAttempt(claimed(1)), list[str]()
 
     async def thread_at_last(call: Callable[[], Returned]) -> Returned:
         setattr(attempt, how, "yes")
@@ -195,7 +195,7 @@ def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
 
 
 def test_what_was_claimed_ahead_goes_back_in_time_although_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "STALE_AFTER", 0.1)
+    monkeypatch.setattr(prefetch, "STALE_AFTER", 0.1)
 
     async def part(runner: Runner, told: list[str], finished: Finished) -> None:
         for _ in range(3):  # a burst of quick jobs, as it looks from here
@@ -216,7 +216,7 @@ def test_what_was_claimed_ahead_goes_back_in_time_although_there_is_room(monkeyp
 def test_jobs_that_wait_for_a_thread_are_few_hold_up_nobody_and_go_back_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ahead, "STALE_AFTER", 0.1)
+    monkeypatch.setattr(prefetch, "STALE_AFTER", 0.1)
 
     async def part(runner: Runner, told: list[str], finished: Finished) -> None:
         assert runner.room() == 2  # for the one thread, and to see what comes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from rowlock.worker.threads import Threads
+from rowlock.worker.threads import HandlerThreads
 from tests.waiting import auntil
 
 
@@ -13,7 +13,7 @@ def test_calls_run_in_as_many_threads_as_there_may_be_and_no_more() -> None:
     together = threading.Barrier(3, timeout=30)
 
     async def call() -> tuple[list[str], int]:
-        threads: Threads[str] = Threads(3)
+        threads: HandlerThreads[str] = HandlerThreads(3)
 
         def meet() -> str:
             together.wait()
@@ -34,7 +34,7 @@ def test_a_thread_whose_call_nobody_waits_for_gives_its_place_to_another() -> No
     over, started = threading.Event(), threading.Event()
 
     async def call() -> None:
-        threads: Threads[bool] = Threads(1)
+        threads: HandlerThreads[bool] = HandlerThreads(1)
 
         def hang() -> bool:
             started.set()
@@ -59,7 +59,7 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_does_not_run() -> 
     over, ran = threading.Event(), list[str]()
 
     async def call() -> None:
-        threads: Threads[object] = Threads(1)
+        threads: HandlerThreads[object] = HandlerThreads(1)
         first = asyncio.create_task(threads.run(lambda: over.wait(30)))
         second = asyncio.create_task(threads.run(lambda: ran.append("second")))
         third = asyncio.create_task(threads.run(lambda: ran.append("third")))
@@ -80,7 +80,7 @@ def test_threads_that_serve_end_when_they_are_let_go() -> None:
     before = threading.active_count()
 
     async def call() -> None:
-        threads: Threads[None] = Threads(4)
+        threads: HandlerThreads[None] = HandlerThreads(4)
         await asyncio.gather(*(threads.run(lambda: None) for _ in range(4)))
         threads.close()
         await auntil(lambda: threading.active_count() <= before + 1)  # auntil itself takes one
@@ -93,7 +93,7 @@ def test_a_call_that_waits_does_not_begin_when_all_calls_are_cancelled_at_once()
     over, started, ran = threading.Event(), threading.Event(), list[str]()
 
     async def call() -> None:
-        threads: Threads[object] = Threads(1)
+        threads: HandlerThreads[object] = HandlerThreads(1)
 
         def hang() -> bool:
             started.set()

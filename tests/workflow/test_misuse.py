@@ -11,7 +11,7 @@ import pytest
 from rowlock import JobFailed, Rowlock, StepFailed, WorkflowError
 from rowlock.model.step import MOST_STEPS
 from rowlock.testing import drain
-from rowlock.workflow import play as engine
+from rowlock.workflow import execution as engine
 from rowlock.workflow.context import Context
 from tests.rows import Db
 from tests.worker.working import one

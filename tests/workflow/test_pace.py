@@ -8,7 +8,7 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.testing import drain
-from rowlock.workflow import play
+from rowlock.workflow import execution
 from rowlock.workflow.context import Context
 from tests.workflow.playing import MOMENT, ended
 
@@ -17,7 +17,7 @@ async def nothing() -> None: ...
 
 
 def test_a_long_replay_lets_others_run(app: Rowlock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "_REPLAYED_AT_ONCE", 10)
+    monkeypatch.setattr(execution, "_REPLAYED_AT_ONCE", 10)
     turns: list[int] = []
 
     @app.workflow(name="w")
@@ -38,7 +38,7 @@ def test_a_long_replay_lets_others_run(app: Rowlock, monkeypatch: pytest.MonkeyP
 def test_what_is_waited_for_counts_once_among_the_most_that_are_remembered(
     app: Rowlock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(play, "MOST_STEPS", 3)
+    monkeypatch.setattr(execution, "MOST_STEPS", 3)
 
     @app.workflow(name="w")
     async def w(ctx: Context, steps: int) -> str:

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from rowlock.logs import JobFields, JsonLines, TextLines
-from rowlock.worker.lines import keep_talking
+from rowlock.worker.logs import keep_loggers_enabled
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -58,7 +58,7 @@ class Logs:
 
     def settle(self) -> None:
         """After the import: what the file says holds, else what the app has set up, else our format and level."""
-        keep_talking()
+        keep_loggers_enabled()
         root = logging.getLogger()
         if self.config is not None:
             _apply(self.config)

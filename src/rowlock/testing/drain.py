@@ -31,13 +31,12 @@ from rowlock.testing.beside import InThread, beside, in_framework_thread
 from rowlock.testing.drained import Attempt, Drained
 from rowlock.testing.memory import Converse, DrainMemory
 from rowlock.worker.around import checked, enter
-from rowlock.worker.attempt import Attempt as WorkersAttempt
-from rowlock.worker.breaker import Breakers
+from rowlock.worker.attempt import RunningAttempt as WorkersAttempt
 from rowlock.worker.call import Caller
-from rowlock.worker.lanes import ALL, Floors, Queues
-from rowlock.worker.retention import Retention
-from rowlock.worker.transaction import Endings
-from rowlock.workflow.ledger import Ground
+from rowlock.worker.queues import ALL, Floors, Queues
+from rowlock.worker.settle import Breakers, Retention
+from rowlock.worker.transaction import TransactionResources
+from rowlock.workflow.worker_interface import TransactionProvider
 
 T = TypeVar("T")
 
@@ -171,7 +170,7 @@ class _Drain:
             handlers=self._handlers,
             in_thread=in_thread,
             speaks=self,
-            endings=Endings(self, self._handlers, self._retention.after, self._last_words),
+            endings=TransactionResources(self, self._handlers, self._retention.after, self._last_words),
             memory=self._memory,
             arounds=app.arounds,
             progress=self._say,
@@ -182,7 +181,7 @@ class _Drain:
         self._expired = 0
         self._breakers = Breakers(self._handlers)
         self._offered: object | None = None
-        self._ground: Ground
+        self._ground: TransactionProvider
 
     async def run(self, offered: object | None) -> Drained:
         """Run what is due; handlers enqueue on the connection that is `offered`, if there is one."""
@@ -254,7 +253,7 @@ class _Drain:
         """What an async handler asks the database, on the connection where its job is."""
         return await self._app.database.aconverse(begin, connection=self._offered, atomic=atomic)
 
-    async def _find_ground(self, stack: AsyncExitStack) -> Ground:
+    async def _find_ground(self, stack: AsyncExitStack) -> TransactionProvider:
         """Where handlers hold their transactions: on the connection where their jobs are, else as in a worker."""
         database = self._app.database
         if self._offered is not None:

@@ -14,8 +14,8 @@ from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Spawned
 from rowlock.store import endings, schema, steps
 from rowlock.store.query import Conversation
-from rowlock.worker.record import Loaded
-from rowlock.workflow.inside import inside
+from rowlock.worker.step_recorder import Loaded
+from rowlock.workflow.branch import inside_step
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ class DrainMemory:
         return await self._said(ask)
 
     async def _said(self, begin: Callable[[bool], Conversation[T]]) -> T:
-        with inside("what it remembers"):  # tasks that a driver begins here are not the code's own
+        with inside_step("what it remembers"):  # tasks that a driver begins here are not the code's own
             async with self.turn:
                 return await self._converse(begin)
 

@@ -13,7 +13,7 @@ from rowlock.jobs import refuse_in_loop
 from rowlock.model.names import check_moment
 from rowlock.store import clock, schema
 from rowlock.store.query import Conversation
-from rowlock.worker.retention import Retention
+from rowlock.worker.settle import Retention
 
 
 class travel:  # noqa: N801  it is used as a verb: `with travel(app, timedelta(hours=1)):`

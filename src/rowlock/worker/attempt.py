@@ -16,19 +16,19 @@ from rowlock.model.names import check_note, check_share
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 from rowlock.store.query import Conversation, alone
-from rowlock.worker.transaction import Ending, Endings, Transaction, outside_of_a_block
+from rowlock.worker.transaction import HandlerTransaction, Transaction, TransactionResources, outside_of_a_block
 
 T = TypeVar("T")
 
 # Takes an attempt's word of how far it is: a share and a note.
-Say = Callable[[Claimed, float, str | None], None]
+OnProgress = Callable[[Claimed, float, str | None], None]
 
 
-def unheard(_row: Claimed, _share: float, _note: str | None) -> None:
+def ignore_progress(_row: Claimed, _share: float, _note: str | None) -> None:
     """For attempts that nobody watches."""
 
 
-class Speaks(Protocol):
+class HandlerDatabase(Protocol):
     """Holds conversations for handlers, on connections that are not the worker's own: a Database does."""
 
     def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
@@ -38,7 +38,7 @@ class Speaks(Protocol):
         """Hold a conversation; for async handlers."""
 
 
-class Attempt:
+class RunningAttempt:
     """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Attempt:
         self.limit: asyncio.Timeout | None = None
         self.fence: Fence | None = None
         self.error: BaseException | None = None  # what its handler raised, until that is logged
-        self.ending: Ending | None = None  # since its handler has asked for a transaction
+        self.ending: HandlerTransaction | None = None  # since its handler has asked for a transaction
 
     @property
     def told(self) -> bool:
@@ -101,7 +101,9 @@ class CurrentJob:
 
     __slots__ = ("_attempt", "_endings", "_row", "_say", "_speaks")
 
-    def __init__(self, attempt: Attempt, say: Say, speaks: Speaks, endings: Endings) -> None:
+    def __init__(
+        self, attempt: RunningAttempt, say: OnProgress, speaks: HandlerDatabase, endings: TransactionResources
+    ) -> None:
         self._attempt = attempt
         self._endings = endings
         self._row = attempt.row
@@ -247,9 +249,9 @@ class CurrentJob:
         self._attempt.ending.give(result)
         return result
 
-    def _begin(self) -> Ending:
+    def _begin(self) -> HandlerTransaction:
         if self._attempt.ending is None:
-            self._attempt.ending = Ending(self._attempt, self._endings)
+            self._attempt.ending = HandlerTransaction(self._attempt, self._endings)
         return self._attempt.ending
 
     def _fence(self, _resend: bool) -> Conversation[list[Fence]]:  # noqa: FBT001  as Database.converse calls it

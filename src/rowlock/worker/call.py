@@ -23,12 +23,12 @@ from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcom
 from rowlock.model.row import Claimed
 from rowlock.worker import around
 from rowlock.worker.around import Around
-from rowlock.worker.attempt import Attempt, CurrentJob, Say, Speaks, running, unheard
-from rowlock.worker.hung import stack_below
-from rowlock.worker.transaction import Endings
+from rowlock.worker.attempt import CurrentJob, HandlerDatabase, OnProgress, RunningAttempt, ignore_progress, running
+from rowlock.worker.threads import stack_below
+from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow import attempt as workflow
 from rowlock.workflow.attempt import MOST_CRASHES, poison
-from rowlock.workflow.ledger import Ledger, Stage
+from rowlock.workflow.worker_interface import Environment, StepStore
 
 log = logging.getLogger("rowlock.worker")
 
@@ -40,7 +40,7 @@ InThread = Callable[[Callable[[], Returned]], Awaitable[Returned]]
 _CANCEL_WITHIN = 2.0
 
 
-class Memory(Ledger, Protocol):
+class CallerStepStore(StepStore, Protocol):
     """Where workflows are remembered; and what they say of themselves at last, by token, for who ends the attempt."""
 
     told: dict[str, str]
@@ -54,13 +54,13 @@ class Caller:
         *,
         handlers: Mapping[str, Handler],
         in_thread: InThread,
-        speaks: Speaks,
-        endings: Endings,
-        memory: Memory,
+        speaks: HandlerDatabase,
+        endings: TransactionResources,
+        memory: CallerStepStore,
         arounds: Sequence[Around] = (),
-        progress: Say = unheard,
+        progress: OnProgress = ignore_progress,
         seen: Callable[[BaseException], object] | None = None,
-        left: Callable[[Attempt, Outcome], None] | None = None,
+        left: Callable[[RunningAttempt, Outcome], None] | None = None,
     ) -> None:
         """`seen` is shown every error as it was raised, before it becomes an outcome.
 
@@ -76,11 +76,11 @@ class Caller:
         self._run_in_thread = in_thread
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
         self._memory = memory
-        self._stage = Stage(
+        self._stage = Environment(
             ledger=memory, ground=endings.ground, in_thread=self._step_in_thread, is_draining=lambda: self.draining
         )
 
-    async def attempt(self, attempt: Attempt) -> Outcome:
+    async def attempt(self, attempt: RunningAttempt) -> Outcome:
         """Run one attempt."""
         row = attempt.row
         if (ended := _unrun(row)) is not None:
@@ -101,7 +101,7 @@ class Caller:
         return outcome if attempt.ending is None else attempt.ending.instead_of(outcome)
 
     async def _workflow(
-        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+        self, attempt: RunningAttempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Outcome:
         def call(code: Callable[..., Any]) -> Awaitable[object]:
             if self._arounds:
@@ -123,7 +123,7 @@ class Caller:
         return outcome
 
     async def _handled(
-        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+        self, attempt: RunningAttempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Outcome:
         try:
             result = await self._call(attempt, handler, args, kwargs)
@@ -141,7 +141,7 @@ class Caller:
             return Failed(describe(error).to_json(), "result")
 
     def _call(
-        self, attempt: Attempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
+        self, attempt: RunningAttempt, handler: Handler, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Coroutine[object, None, object]:
         if self._arounds:
             function = partial(handler.function, *args, **kwargs)
@@ -152,7 +152,7 @@ class Caller:
             called = self._in_thread(attempt, partial(handler.function, *args, **kwargs))
         return called if handler.spec.timeout is None else self._limited(attempt, handler, called, handler.spec.timeout)
 
-    async def _surrounded(self, attempt: Attempt, function: Callable[[], Any], *, is_async: bool) -> object:
+    async def _surrounded(self, attempt: RunningAttempt, function: Callable[[], Any], *, is_async: bool) -> object:
         """A plain context manager goes where the handler goes, so that what belongs to a thread is in the right one."""
         contexts = around.made(self._arounds, running.get())
         if is_async:
@@ -161,7 +161,7 @@ class Caller:
         call = partial(self._in_thread, attempt, partial(around.in_thread, in_thread, function))
         return await around.on_loop(on_loop, call)
 
-    async def _step_in_thread(self, attempt: Attempt, function: Callable[[], object]) -> object:
+    async def _step_in_thread(self, attempt: RunningAttempt, function: Callable[[], object]) -> object:
         """A workflow's function gets the plain ones anew: what is around its attempt was entered in another thread."""
         if self._arounds:
             _, in_thread = around.parted(around.made(self._arounds, running.get()))
@@ -171,7 +171,7 @@ class Caller:
     # Time-outs
 
     async def _limited(
-        self, attempt: Attempt, handler: Handler, called: Coroutine[object, None, object], timeout: timedelta
+        self, attempt: RunningAttempt, handler: Handler, called: Coroutine[object, None, object], timeout: timedelta
     ) -> object:
         seconds = timeout.total_seconds()
         error = TimeoutError(f"the attempt took longer than its timeout of {seconds:g} s")
@@ -189,7 +189,7 @@ class Caller:
         finally:
             leaving.cancel()
 
-    def _leave_behind(self, attempt: Attempt, handler: Handler, error: TimeoutError) -> None:
+    def _leave_behind(self, attempt: RunningAttempt, handler: Handler, error: TimeoutError) -> None:
         """It was cancelled a while ago and goes on: its outcome need not wait for it."""
         if self._left is not None and attempt.limit is not None and attempt.limit.expired():
             outcome = self._failed(attempt, handler, error)
@@ -197,7 +197,7 @@ class Caller:
 
     # Threads
 
-    async def _in_thread(self, attempt: Attempt, function: Callable[[], object]) -> object:
+    async def _in_thread(self, attempt: RunningAttempt, function: Callable[[], object]) -> object:
         """Errors come back as values: a future cannot carry StopIteration, and would hang on it."""
         started = _stop_the_clock(attempt.limit)
 
@@ -220,7 +220,7 @@ class Caller:
             raise error
         return result
 
-    def _failed(self, attempt: Attempt, handler: Handler, error: BaseException) -> Outcome:
+    def _failed(self, attempt: RunningAttempt, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
         row = attempt.row
         self._saw(attempt, error)
@@ -239,13 +239,13 @@ class Caller:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
 
-    def _saw(self, attempt: Attempt, error: BaseException) -> None:
+    def _saw(self, attempt: RunningAttempt, error: BaseException) -> None:
         attempt.error = error
         if self._seen is not None:
             self._seen(error)
 
 
-def _where(attempt: Attempt, fault: TimeoutError) -> TracebackType | None:
+def _where(attempt: RunningAttempt, fault: TimeoutError) -> TracebackType | None:
     """Where the handler was when its time was over: what it does in its thread, or where it was cancelled."""
     if attempt.in_thread and attempt.thread is not None:
         return stack_below(attempt.thread, __file__)
@@ -276,7 +276,7 @@ def unknown(row: Claimed, handlers: Mapping[str, Handler]) -> str:
     return f"unknown version {row.version} of workflow {row.task!r}: this worker has {has}; deploy it"
 
 
-def _no_failure(attempt: Attempt, error: BaseException) -> Outcome | None:
+def _no_failure(attempt: RunningAttempt, error: BaseException) -> Outcome | None:
     """What an error means that is none, but a way to say something else."""
     match error:
         case Snooze():

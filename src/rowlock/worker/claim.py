@@ -19,11 +19,11 @@ from rowlock.db.link import Link, Lost, Refused
 from rowlock.model.row import Claimed
 from rowlock.store import jobs, peeks, queues, schema, workers
 from rowlock.store.jobs import Lane
-from rowlock.worker.count import Counts
-from rowlock.worker.lanes import Floors, Queues, in_order
+from rowlock.worker.counts import Counts
+from rowlock.worker.queues import Floors, Queues, in_order
 from rowlock.worker.reconcile import Reconciler
+from rowlock.worker.refused import SINGLY, TRIES, Singly
 from rowlock.worker.run import Runner
-from rowlock.worker.singly import SINGLY, TRIES, Singly
 
 log = logging.getLogger("rowlock.worker")
 

@@ -20,26 +20,21 @@ from rowlock.db.steady import Steady
 from rowlock.model.failure import reason_of
 from rowlock.model.row import Claimed, Orphan
 from rowlock.store import jobs, queues, workers
-from rowlock.worker import served, upkeep
-from rowlock.worker.breaker import Breakers
-from rowlock.worker.cancel import Canceller
+from rowlock.worker import upkeep
 from rowlock.worker.claim import Claimer
-from rowlock.worker.condition import Condition
-from rowlock.worker.count import Counts
-from rowlock.worker.hasten import Hastener
-from rowlock.worker.lease import Lease
-from rowlock.worker.mark import Marker
-from rowlock.worker.pulse import Pulse
-from rowlock.worker.reconcile import Reconciler
-from rowlock.worker.register import Faults, Registration
-from rowlock.worker.renew import Chore, Renewer
+from rowlock.worker.counts import Counts
+from rowlock.worker.lease import Chore, Lease, Renewer
+from rowlock.worker.loop_watchdog import LoopWatchdog
+from rowlock.worker.progress import StartMarker
+from rowlock.worker.queues import warn_of_unserved_queues
+from rowlock.worker.reconcile import Canceller, Reconciler
+from rowlock.worker.registration import Faults, Registration, StatusWriter, WorkerConfig
 from rowlock.worker.rescue import Rescuer
-from rowlock.worker.retention import Retention
 from rowlock.worker.run import Runner
 from rowlock.worker.schedule import LOOK_EVERY, Firer
-from rowlock.worker.settle import Settler
-from rowlock.worker.setup import Setup
-from rowlock.worker.transaction import Endings
+from rowlock.worker.settle import Breakers, Retention, Settler
+from rowlock.worker.transaction import TransactionResources
+from rowlock.worker.upkeep import Hastener
 from rowlock.workflow.attempt import MOST_CRASHES
 
 log = logging.getLogger("rowlock.worker")
@@ -61,7 +56,7 @@ class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
     def __init__(
-        self, setup: Setup, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
+        self, setup: WorkerConfig, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
     ) -> None:
         """`predecessors` and `faults` are as in Registration."""
         self.id = str(uuid4())
@@ -83,7 +78,7 @@ class Incarnation:
         self._settler = self._make_settler(server)
         late = setup.deadline.total_seconds()
         self._lent = HandlerConnections(server, setup.schema, within=setup.within, deadline=late)
-        self._marker = Marker(due=self._settler.wake)
+        self._marker = StartMarker(due=self._settler.wake)
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.looks = [self._canceller, self._marker]
@@ -102,7 +97,7 @@ class Incarnation:
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._condition = Condition(self.id, faults)
+        self._condition = StatusWriter(self.id, faults)
 
     @property
     def unsettled(self) -> list[str]:
@@ -130,7 +125,7 @@ class Incarnation:
             finished=self._settler.add,
             marker=self._marker,
             progress=self._settler.progress.say,
-            endings=Endings(
+            endings=TransactionResources(
                 ground=self._lent,
                 handlers=setup.handlers,
                 keep=self._retention.after,
@@ -174,7 +169,7 @@ class Incarnation:
             timing=timing,
             lease=self._lease,
             lost=partial(loop.call_soon_threadsafe, self._let_go, "lost its lease"),
-            pulse=Pulse(loop, self._runner.blame),
+            pulse=LoopWatchdog(loop, self._runner.blame),
             chores=[
                 Chore("telling how we are", timedelta(seconds=1), self._tell, even_unfit=True),
                 Chore("reconciling", timing.renew, self._reconciler.look),
@@ -220,7 +215,7 @@ class Incarnation:
         self._canceller.start()
         said = (self.name, self.id, self._setup.queues, self._setup.slots, self._setup.place())
         log.info("worker %s (%s) works on %s with %d slots, in %s", *said)
-        await served.tell(self._setup.handlers, self._setup.queues, self._settle_link, worker=self.id)
+        await warn_of_unserved_queues(self._setup.handlers, self._setup.queues, self._settle_link, worker=self.id)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave.

@@ -1,15 +1,125 @@
-"""How many jobs to hold beyond the free slots, so that slots do not idle while the next claim is under way."""
+"""Ahead: jobs that are claimed and have not begun. They wait for a slot, and sync ones for a thread as well."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf, isinf
 
+from rowlock.model.handler import Handler
+from rowlock.model.outcome import Blocked, HandedBack, Unsettled
+from rowlock.model.row import Claimed
+from rowlock.store.jobs import SUSPECT_FROM
+
+# A job claimed ahead waits this long for a slot or a thread, then goes back: other workers may be free.
+STALE_AFTER = 1.0
+
+
+def unbegun(row: Claimed) -> Unsettled:
+    """What becomes of a job that was claimed ahead and does not begin here."""
+    if row.crashes < SUSPECT_FROM:
+        return HandedBack()
+    return Blocked("suspect", f"{row.crashes} workers died while they ran it; each worker runs one such job at a time")
+
+
+class PrefetchQueue:
+    """The jobs in hand that have not begun, in the order in which they begin, and how many more to claim."""
+
+    def __init__(self, handlers: Mapping[str, Handler], free_threads: Callable[[], int]) -> None:
+        self._threaded = frozenset(
+            name for name, handler in handlers.items() if not (handler.is_async or handler.is_workflow)
+        )
+        self.is_all_threaded = len(self._threaded) == len(handlers)
+        self._free_threads = free_threads
+        self._rows: deque[tuple[Claimed, float]] = deque()
+        self._for_thread: deque[tuple[Claimed, float]] = deque()  # were passed over for want of a thread
+        self._sync = 0  # of all these, so many are of sync tasks
+        self._ended = self._ended_before = 0  # how many attempts of sync tasks, since the last look and before it
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._for_thread)
+
+    def is_threaded(self, row: Claimed) -> bool:
+        """Whether a job's handler needs a thread for as long as it runs."""
+        return row.task in self._threaded
+
+    def add(self, row: Claimed, now: float, *, first: bool = False) -> None:
+        """A job was claimed, at this moment of time.monotonic()."""
+        (self._rows.appendleft if first else self._rows.append)((row, now))
+        if self._threaded and row.task in self._threaded:
+            self._sync += 1
+
+    def next(self) -> Claimed | None:
+        """Take out the next job that can begin, if there is one. Who waits for a thread holds up nobody else."""
+        if self._for_thread and self._free_threads() > 0:
+            return self._taken(self._for_thread.popleft()[0])
+        while self._rows:
+            waiting = self._rows.popleft()
+            if not self._threaded or waiting[0].task not in self._threaded or self._free_threads() > 0:
+                return self._taken(waiting[0])
+            self._for_thread.append(waiting)
+        return None
+
+    def _taken(self, row: Claimed) -> Claimed:
+        if self._threaded and row.task in self._threaded:
+            self._sync -= 1
+        return row
+
+    def tokens(self) -> set[str]:
+        """Those of all that wait."""
+        return {row.token for row, _ in self._all()}
+
+    def pick(self, tokens: Collection[str]) -> list[Claimed]:
+        """Take out those of these that are here."""
+        return self._take_out(lambda row, _since: row.token in tokens)
+
+    def stale(self) -> list[Claimed]:
+        """Take out those that have waited for too long."""
+        horizon = time.monotonic() - STALE_AFTER
+        if not any(rows and rows[0][1] < horizon for rows in (self._rows, self._for_thread)):
+            return []
+        return self._take_out(lambda _row, since: since < horizon)
+
+    def _take_out(self, wanted: Callable[[Claimed, float], bool]) -> list[Claimed]:
+        picked = [self._taken(row) for row, since in self._all() if wanted(row, since)]
+        if picked:
+            self._rows = deque(waiting for waiting in self._rows if not wanted(*waiting))
+            self._for_thread = deque(waiting for waiting in self._for_thread if not wanted(*waiting))
+        return picked
+
+    def _all(self) -> Iterator[tuple[Claimed, float]]:
+        yield from self._for_thread
+        yield from self._rows
+
+    # How many to claim
+
+    def bounded(self, room: int) -> int:
+        """How many jobs to claim, when there is room for so many.
+
+        What a claim brings is not known before. Jobs of sync tasks that no thread is free for may be as many as have
+        ended lately, so that they begin soon, and one: it shows whether what comes next is async.
+        """
+        if not self._threaded:
+            return room
+        soon = max(self._ended, self._ended_before, 1)
+        return min(room, max(self._free_threads(), 0) + soon - self._sync)
+
+    def ended(self) -> None:
+        """An attempt of a sync task has ended."""
+        self._ended += 1
+
+    def look(self) -> None:
+        """Count anew: called every so often."""
+        self._ended_before, self._ended = self._ended, 0
+
+
 # In flight at once: 27k jobs a second with 100, 37k with 1,000; more only makes a crash cost more.
-_MOST = 1_000
+_MOST_AHEAD = 1_000
 _WEIGHT = 0.5
 
 
-class Prefetch:
+class PrefetchSize:
     """Grows only while handlers take less than a claim's round trip: a long handler's next job may as well stay where
     another worker can have it.
     """
@@ -46,4 +156,56 @@ class Prefetch:
             self.size //= 2  # what is not there need not be held
         else:
             wanted = int(self._slots * round_trip / self._run_time)
-            self.size = min(wanted, max(self.size * 2, self._slots), _MOST)
+            self.size = min(wanted, max(self.size * 2, self._slots), _MOST_AHEAD)
+
+
+class HeldJobs:
+    """Jobs by their tokens. Of suspects there is one at a time: if this worker dies, it is known whose fault it was."""
+
+    def __init__(self) -> None:
+        self.suspect_ended: Callable[[], object] = _nothing
+        self.suspect_set_aside: Callable[[], object] = _nothing
+        self._rows: dict[str, Claimed] = {}
+        self._suspect: str | None = None  # its token
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def has_suspect(self) -> bool:
+        """Whether there is a suspect in hand."""
+        return self._suspect is not None
+
+    def add(self, row: Claimed) -> bool:
+        """A job was claimed; False for a second suspect, which has to go back."""
+        self._rows[row.token] = row
+        if row.crashes < SUSPECT_FROM:
+            return True
+        if self._suspect is not None:
+            return False
+        self._suspect = row.token
+        return True
+
+    def forget(self, row: Claimed) -> None:
+        """A job is out of our hands."""
+        self._rows.pop(row.token, None)
+        if row.token == self._suspect:
+            self._suspect = None
+            self.suspect_ended()
+        elif row.crashes >= SUSPECT_FROM:
+            self.suspect_set_aside()
+
+    def tokens(self) -> list[str]:
+        """The tokens of all."""
+        return list(self._rows)
+
+    def rows(self) -> list[Claimed]:
+        """All of them."""
+        return list(self._rows.values())
+
+    def without(self, *others: Collection[str]) -> list[Claimed]:
+        """Those that none of these contain."""
+        return [row for token, row in self._rows.items() if not any(token in tokens for tokens in others)]
+
+
+def _nothing() -> None: ...

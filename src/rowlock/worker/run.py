@@ -24,18 +24,16 @@ from rowlock.model.outcome import (
 )
 from rowlock.model.row import Claimed
 from rowlock.store.jobs import SUSPECT_FROM
-from rowlock.worker.ahead import Ahead, unbegun
 from rowlock.worker.around import Around
-from rowlock.worker.attempt import Attempt, Say, Speaks
-from rowlock.worker.call import Caller, Memory, Returned
-from rowlock.worker.count import Counts
-from rowlock.worker.held import Held
-from rowlock.worker.mark import Marker
-from rowlock.worker.prefetch import Prefetch
-from rowlock.worker.report import Report
-from rowlock.worker.threads import Threads
-from rowlock.worker.transaction import Endings
-from rowlock.workflow.report import about
+from rowlock.worker.attempt import HandlerDatabase, OnProgress, RunningAttempt
+from rowlock.worker.call import Caller, CallerStepStore, Returned
+from rowlock.worker.counts import Counts
+from rowlock.worker.logs import AttemptLog
+from rowlock.worker.prefetch import HeldJobs, PrefetchQueue, PrefetchSize, unbegun
+from rowlock.worker.progress import StartMarker
+from rowlock.worker.threads import HandlerThreads
+from rowlock.worker.transaction import TransactionResources
+from rowlock.workflow.logs import log_fields
 
 log = logging.getLogger("rowlock.worker")
 
@@ -51,7 +49,7 @@ _CANCEL_WITHIN = 2.0
 _MOST_STUCK = 5
 
 
-class Forgetful(Memory, Protocol):
+class RunnerStepStore(CallerStepStore, Protocol):
     """A memory that keeps things about attempts until it is told that they are over."""
 
     def forget(self, rows: Iterable[Claimed]) -> None:
@@ -69,17 +67,17 @@ class Runner:
         threads: int,
         finished: Callable[[Claimed, Unsettled], None],
         counts: Counts,
-        marker: Marker,
-        progress: Say,
-        speaks: Speaks,
-        endings: Endings,
-        memory: Forgetful,
+        marker: StartMarker,
+        progress: OnProgress,
+        speaks: HandlerDatabase,
+        endings: TransactionResources,
+        memory: RunnerStepStore,
         worn: Callable[[], object],
         arounds: Sequence[Around] = (),
     ) -> None:
         """`worn` is called when so many attempts are stuck that this process should be replaced."""
         self._slots = slots
-        self._threads: Threads[Returned] = Threads(threads)
+        self._threads: HandlerThreads[Returned] = HandlerThreads(threads)
         self._caller = Caller(
             handlers=handlers,
             in_thread=self._threads.run,
@@ -93,17 +91,17 @@ class Runner:
         self._finished = finished
         self._memory = memory
         self._counts = counts
-        self._report = Report()
+        self._report = AttemptLog()
         self._worn = worn
         self._worn_at = min(_MOST_STUCK, threads)
-        self._prefetch = Prefetch(slots)
-        self._ahead = Ahead(handlers, self._free_threads)
+        self._prefetch = PrefetchSize(slots)
+        self._ahead = PrefetchQueue(handlers, self._free_threads)
         self._in_threads = 0  # attempts of sync tasks
         self._marker = marker
         self._open = endings.open
         self._timer: asyncio.TimerHandle | None = None
-        self._running: dict[str, Attempt] = {}
-        self.held = Held()
+        self._running: dict[str, RunningAttempt] = {}
+        self.held = HeldJobs()
         self._strays = 0
         self._has_room = asyncio.Event()
         self._idle = asyncio.Event()
@@ -151,7 +149,7 @@ class Runner:
                 self._ahead.add(row, now)
             else:
                 says = "%s %s: %d workers died while they ran it; it is tried again"
-                log.warning(says, row.task, row.id, row.crashes, extra=about(row))
+                log.warning(says, row.task, row.id, row.crashes, extra=log_fields(row))
                 self._ahead.add(row, now, first=True)
         if asked is not None:
             self._prefetch.learn(round_trip=round_trip, full=count == asked)
@@ -215,7 +213,7 @@ class Runner:
             if not attempt.asked and not attempt.row.cancelling:
                 attempt.asked = True
                 row = attempt.row
-                log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=about(row))
+                log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=log_fields(row))
                 if not attempt.in_thread and not attempt.undoing:
                     self._stop(attempt, _uncancelled(attempt.row))
 
@@ -241,7 +239,7 @@ class Runner:
             self._go_on()
         return picked
 
-    def _stop(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _stop(self, attempt: RunningAttempt, outcome: Outcome) -> None:
         """Cancel an attempt; `outcome` is that of one that has not begun, whose coroutine will not run at all."""
         if attempt.task is not None:
             attempt.task.cancel()
@@ -249,7 +247,7 @@ class Runner:
             self._end(attempt, outcome)
 
     def _discard(self, row: Claimed) -> None:
-        log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
+        log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=log_fields(row))
         self.held.forget(row)
         if row.version is not None:
             self._memory.forget([row])  # nobody settles it, which is what usually sees to that
@@ -298,7 +296,7 @@ class Runner:
             self._begin(row, loop)
 
     def _begin(self, row: Claimed, loop: asyncio.AbstractEventLoop) -> None:
-        attempt = self._running[row.token] = Attempt(row)
+        attempt = self._running[row.token] = RunningAttempt(row)
         if self._ahead.is_threaded(row):
             self._in_threads += 1
         # In a context of its own: the current one may be that of the attempt that has just ended.
@@ -307,7 +305,7 @@ class Runner:
     def _free_threads(self) -> int:
         return self._threads.most - self._in_threads
 
-    async def _run(self, attempt: Attempt) -> None:
+    async def _run(self, attempt: RunningAttempt) -> None:
         """One attempt, from claimed to finished."""
         if not attempt.marked and (attempt.row.begun is None or attempt.row.crashes >= SUSPECT_FROM):
             attempt.marked = True
@@ -319,16 +317,16 @@ class Runner:
             outcome = HandedBack()
         except BaseException as error:  # the slot must come free, and the job must end, whatever this is
             row = attempt.row
-            log.exception("%s %s: its attempt has come to no outcome", row.task, row.id, extra=about(row))
+            log.exception("%s %s: its attempt has come to no outcome", row.task, row.id, extra=log_fields(row))
             outcome = Failed(describe(error).to_json(), "refused")
         if attempt.over:
             self._strays -= 1
             row = attempt.row
-            log.info("%s %s has ended at last, after it was left behind", row.task, row.id, extra=about(row))
+            log.info("%s %s has ended at last, after it was left behind", row.task, row.id, extra=log_fields(row))
         else:
             self._end(attempt, outcome)
 
-    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _end(self, attempt: RunningAttempt, outcome: Outcome) -> None:
         row = attempt.row
         ended = time.perf_counter()
         took = ended - (attempt.begun or ended)
@@ -363,14 +361,14 @@ class Runner:
 
     # Left behind
 
-    def _leave_behind(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _leave_behind(self, attempt: RunningAttempt, outcome: Outcome) -> None:
         """A coroutine does not end although it was cancelled."""
         if not attempt.over:
             self._strays += 1
             self._end(attempt, outcome)
             self._report_stuck(attempt, "coroutine")
 
-    def _report_stuck(self, attempt: Attempt, kind: str) -> None:
+    def _report_stuck(self, attempt: RunningAttempt, kind: str) -> None:
         row = attempt.row
         log.warning(
             "%s %s: its attempt is over and its %s goes on; %d stuck in this process",
@@ -378,7 +376,7 @@ class Runner:
             row.id,
             kind,
             self.stuck,
-            extra=about(row),
+            extra=log_fields(row),
         )
         if self.stuck >= self._worn_at and not self._draining:
             self._worn()

@@ -12,7 +12,7 @@ from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.worker.lanes import ALL, Queues
+from rowlock.worker.queues import ALL, Queues
 
 _MOST_THREADS: Final = 32
 

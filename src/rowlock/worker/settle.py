@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
-from rowlock.db.link import Link, Refused
-from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Returned, Succeeded, Unsettled, size_of
+from rowlock.db.apart import apart
+from rowlock.db.link import Link, Lost, Refused
+from rowlock.db.partitions import make_partitions
+from rowlock.db.session import Server
+from rowlock.db.steady import Steady
+from rowlock.model.handler import Handler
+from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Retried, Returned, Succeeded, Unsettled, size_of
 from rowlock.model.row import Claimed
-from rowlock.store import endings, jobs
+from rowlock.model.spec import Keep
+from rowlock.store import breakers, endings, jobs
+from rowlock.store.breakers import Failures
 from rowlock.store.query import LARGEST_STATEMENT, Query
-from rowlock.worker.aside import Aside, Finished, is_aside
-from rowlock.worker.breaker import Breakers
+from rowlock.store.queues import QueueSettings
 from rowlock.worker.progress import ProgressBoard
-from rowlock.worker.record import Recorder
-from rowlock.workflow.report import about
+from rowlock.worker.refused import Finished, RefusedOutcomes, is_aside
+from rowlock.worker.step_recorder import StepRecorder
+from rowlock.workflow.logs import log_fields
 
 log = logging.getLogger("rowlock.worker")
 
@@ -35,7 +43,7 @@ _LOCKED_PAUSE = 0.05
 Write = Callable[[Sequence[Any]], Query[str]]
 
 
-class Look(Protocol):
+class SideTask(Protocol):
     """What else is done on the settling connection."""
 
     @property
@@ -66,15 +74,15 @@ class Settler:
         self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
         self._breakers = breakers
-        self._aside = Aside(beside=link, write=self._write, make_partitions=make_partitions)
+        self._aside = RefusedOutcomes(beside=link, write=self._write, make_partitions=make_partitions)
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
         self._open = 0
         self._all_done = asyncio.Event()
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
-        self.recorder = Recorder(wake=self._some.set, actor=actor, is_ours=is_ours)
-        self.looks: Sequence[Look] = ()  # in this loop, for the connection is this loop's
+        self.recorder = StepRecorder(wake=self._some.set, actor=actor, is_ours=is_ours)
+        self.looks: Sequence[SideTask] = ()  # in this loop, for the connection is this loop's
 
     def add(self, row: Claimed, outcome: Unsettled) -> None:
         """An attempt has finished."""
@@ -218,7 +226,7 @@ class Settler:
         later: list[Finished] = []
         for row, outcome in missing:
             if row.token not in still_ours:
-                log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=about(row))
+                log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=log_fields(row))
             elif still_ours[row.token] and isinstance(outcome, Returned) and row.version is None:
                 later.append((row, Cancelled("asked")))  # it may not come back
             else:
@@ -242,3 +250,92 @@ class Settler:
 def _restart_query(restarted: Sequence[tuple[Claimed, Restarted]]) -> Query[str]:
     [(row, outcome)] = restarted  # seldom, and each with arguments of its own
     return endings.restart(row, outcome)
+
+
+class Retention:
+    """What the app and its tasks ask for, and what operators have set."""
+
+    def __init__(self, handlers: Mapping[str, Handler], keep: Keep) -> None:
+        self._handlers = handlers
+        self._keep = keep
+        self._settings: dict[str, QueueSettings] = {}
+
+    @property
+    def longest(self) -> timedelta:
+        """The longest that the app or a task asks for."""
+        return max([self._keep.longest, *(h.spec.keep.longest for h in self._handlers.values() if h.spec.keep)])
+
+    def learn(self, settings: Sequence[QueueSettings]) -> None:
+        """These are the operators' settings now."""
+        self._settings = {queue.name: queue for queue in settings}
+
+    def after(self, row: Claimed, outcome: Ended) -> timedelta | None:
+        """How long to keep a job that ended so; None leaves no trace."""
+        handler = self._handlers.get(row.code)
+        if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
+            return None
+        operator = self._settings.get(row.queue)
+        asked = operator.keep_after(outcome) if operator is not None else None
+        if asked is not None:
+            return asked
+        keep = handler.spec.keep if handler is not None else None
+        return (keep or self._keep).after(outcome)
+
+    async def make_partitions(self, server: Server, schema: str) -> None:
+        """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
+
+        On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
+        """
+        steady = Steady(server, schema, name="rowlock partitions")
+        try:
+            await apart(lambda: make_partitions(steady.open(), schema, longest=self.longest))
+        except Exception:
+            log.exception("partitions of history could not be made; trying again")
+            await asyncio.sleep(1)
+        finally:
+            steady.close()
+
+
+_LONGEST_TYPE = 200
+
+
+class Breakers:
+    """The breakers of a worker's tasks, under every name that jobs may have them by."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._by_task = {name: handler.spec.breaker for name, handler in handlers.items() if handler.spec.breaker}
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._by_task)
+
+    def counting(self, settled: Iterable[tuple[Claimed, Unsettled]]) -> Query[str] | None:
+        """What to say of these attempts, if one has failed that counts; it answers the tasks that are paused by it."""
+        counts: dict[str, int] = {}
+        last: dict[str, str] = {}
+        for row, outcome in settled:
+            if isinstance(outcome, Failed | Retried) and not outcome.expected and row.task in self._by_task:
+                counts[row.task] = counts.get(row.task, 0) + 1
+                last[row.task] = outcome.failure
+        if not counts:
+            return None
+        return breakers.count(
+            [Failures(task, count, _type(last[task]), self._by_task[task]) for task, count in counts.items()]
+        )
+
+    async def count(self, link: Link, settled: Iterable[tuple[Claimed, Unsettled]]) -> None:
+        """Count what has failed of what was just settled, once: better lost than counted twice."""
+        query = self.counting(settled)
+        if query is None:
+            return
+        try:
+            for task in await link.once(query):
+                log.error("task %s is paused by its breaker: it has failed too often", task)
+        except Lost as error:
+            log.warning("failures were not counted for their breakers (%s)", error)
+
+
+def _type(failure: str) -> str:
+    """The type of an error, and nothing else of it: messages may hold users' data."""
+    name = str(json.loads(failure).get("type", "an error"))
+    return "".join(letter if letter.isprintable() else "?" for letter in name)[:_LONGEST_TYPE]

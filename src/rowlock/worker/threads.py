@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import count
 from queue import SimpleQueue
+from types import FrameType, TracebackType
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -22,7 +24,7 @@ class HandlerThread(threading.Thread):
     """A thread that runs sync handlers."""
 
 
-class Threads(Generic[T]):
+class HandlerThreads(Generic[T]):
     """At most so many threads, each started when there is nothing else to do for it.
 
     They are daemons: one that is stuck does not keep the process. Only the loop starts and counts them.
@@ -104,3 +106,13 @@ class _Call(Generic[T]):
     def deliver(self, answer: T) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
+
+
+def stack_below(thread: int, file: str) -> TracebackType | None:
+    """What a thread is doing now, as a traceback: its frames below the one of this file, which called the handler."""
+    frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001  as traceback's own documentation does
+    stack: TracebackType | None = None
+    while frame is not None and frame.f_code.co_filename != file:
+        stack = TracebackType(stack, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return None if frame is None else stack  # else the thread has gone on to something else

@@ -28,10 +28,10 @@ from rowlock.model.outcome import Committed, Ended, Failed, HandedBack, Outcome,
 from rowlock.model.row import Claimed
 from rowlock.store.ending import end
 from rowlock.store.query import Conversation
-from rowlock.workflow.ledger import Ground
+from rowlock.workflow.worker_interface import TransactionProvider
 
 if TYPE_CHECKING:
-    from rowlock.worker.attempt import Attempt
+    from rowlock.worker.attempt import RunningAttempt
 
 log = logging.getLogger("rowlock.worker")
 
@@ -40,14 +40,14 @@ Async = TypeVar("Async")
 
 
 @dataclass(frozen=True, slots=True)
-class Endings:
+class TransactionResources:
     """What attempts need to end their jobs by themselves.
 
     `keep` is how long history keeps a job, and `last_words` what an attempt has said of its progress and nobody has
     written yet.
     """
 
-    ground: Ground
+    ground: TransactionProvider
     handlers: Mapping[str, Handler]
     keep: Callable[[Claimed, Ended], timedelta | None]
     last_words: Callable[[Claimed], Sequence[tuple[Claimed, float, str | None]]]
@@ -56,12 +56,12 @@ class Endings:
     open: set[str] = field(default_factory=set)
 
 
-class Ending:
+class HandlerTransaction:
     """How one attempt ends its job by itself: in one transaction at a time, and in none after the one that commits."""
 
     __slots__ = ("_attempt", "_endings", "_is_open", "_result", "committed", "doubted", "misfit")
 
-    def __init__(self, attempt: Attempt, endings: Endings) -> None:
+    def __init__(self, attempt: RunningAttempt, endings: TransactionResources) -> None:
         self._attempt = attempt
         self._endings = endings
         self._is_open = False
@@ -153,7 +153,7 @@ class Transaction(Generic[Sync, Async]):
 
     __slots__ = ("_ablock", "_begin", "_block", "_connection")
 
-    def __init__(self, begin: Callable[[], Ending], connection: object | None) -> None:
+    def __init__(self, begin: Callable[[], HandlerTransaction], connection: object | None) -> None:
         self._begin = begin
         self._connection = connection
         self._block: AbstractContextManager[object] = nullcontext()

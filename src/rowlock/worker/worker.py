@@ -20,12 +20,11 @@ from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation
-from rowlock.worker.lanes import Queues
-from rowlock.worker.lines import keep_talking
+from rowlock.worker.logs import keep_loggers_enabled
+from rowlock.worker.queues import Queues, tasks_by_queue
+from rowlock.worker.registration import WorkerConfig
 from rowlock.worker.schedule import Boot
-from rowlock.worker.served import places_of
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
-from rowlock.worker.setup import Setup
 
 log = logging.getLogger("rowlock.worker")
 
@@ -58,13 +57,13 @@ class Worker:
         slots = SLOTS.chosen(slots)
         self._database = database
         self._grace = GRACE.chosen(grace)
-        self._setup = Setup(
+        self._setup = WorkerConfig(
             handlers=handlers,
             schema=database.schema,
             database=database,
             within=database.within,
             keep=keep,
-            queues=Queues(QUEUES.chosen(queues), declared=places_of(handlers)),
+            queues=Queues(QUEUES.chosen(queues), declared=tasks_by_queue(handlers)),
             slots=slots,
             threads=THREADS.chosen(threads) or threads_for(slots),
             timing=Timing.chosen(lease=lease, renew=renew, deadline=deadline),
@@ -92,7 +91,7 @@ class Worker:
             return
         async with AsyncExitStack() as stack:
             await enter(stack, checked(self._lifespan(), "lifespan"))
-            keep_talking()  # the app may have set up logging just now
+            keep_loggers_enabled()  # the app may have set up logging just now
             unsettled: Sequence[str] = ()
             restarts, fault = 0, None
             while not self._stopping.is_set():

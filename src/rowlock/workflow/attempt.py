@@ -37,11 +37,11 @@ from rowlock.model.outcome import (
 )
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record
-from rowlock.workflow import tries
+from rowlock.workflow import step_run
 from rowlock.workflow.context import Context, Restart
-from rowlock.workflow.ledger import Held, Stage
-from rowlock.workflow.past import Past
-from rowlock.workflow.play import Play
+from rowlock.workflow.execution import Execution
+from rowlock.workflow.history import History
+from rowlock.workflow.worker_interface import AttemptHandle, Environment
 
 # A workflow that so many workers died of has failed, and is undone; if as many more die of that, it is left as it is.
 MOST_CRASHES = 3
@@ -75,7 +75,12 @@ _Verdict = Unsettled | _Failure
 
 
 async def attempt(
-    held: Held, handler: Handler, stage: Stage, call: Calls, *, seen: Callable[[BaseException], object] | None = None
+    held: AttemptHandle,
+    handler: Handler,
+    stage: Environment,
+    call: Calls,
+    *,
+    seen: Callable[[BaseException], object] | None = None,
 ) -> Ended:
     """Run one attempt. CancelledError if it was stopped, and not because somebody asked to cancel the workflow."""
     row = held.row
@@ -83,9 +88,9 @@ async def attempt(
         return Ended(_Failure(poison(), "poison").outcome(["its workers died of that, too"]))
     loaded = await stage.ledger.load(row)
     if row.version != handler.version:
-        return Ended(await _carried_over(row, handler, stage, Past(loaded.steps)))
+        return Ended(await _carried_over(row, handler, stage, History(loaded.steps)))
     ends = row.cancelling or row.expired or row.crashes >= MOST_CRASHES
-    play = Play(held, handler, loaded, stage, replays=bool(ends))
+    play = Execution(held, handler, loaded, stage, replays=bool(ends))
     play.replays |= play.past.failure is not None
     verdict = await _brought_to_end(play, call, seen)
     if isinstance(verdict, _Failure):
@@ -97,7 +102,7 @@ async def attempt(
     return Ended(verdict, None if isinstance(verdict, Blocked) else play.told())
 
 
-async def _carried_over(row: Claimed, handler: Handler, stage: Stage, past: Past) -> Unsettled:
+async def _carried_over(row: Claimed, handler: Handler, stage: Environment, past: History) -> Unsettled:
     """A workflow of an earlier version goes on as this one, with its state carried over and a fresh history."""
     said = await stage.ledger.state(row)
     try:
@@ -120,7 +125,7 @@ async def _carried_over(row: Claimed, handler: Handler, stage: Stage, past: Past
 # The code
 
 
-async def _brought_to_end(play: Play, call: Calls, seen: Callable[[BaseException], object] | None) -> _Verdict:
+async def _brought_to_end(play: Execution, call: Calls, seen: Callable[[BaseException], object] | None) -> _Verdict:
     """Run the code until it returns, raises, or is ended; `seen` is shown an error as it was raised."""
     play.begin()
     verdict: _Verdict | None = None
@@ -148,13 +153,13 @@ async def _brought_to_end(play: Play, call: Calls, seen: Callable[[BaseException
     return _by_decision(play, verdict if play.fault is None else _raised(play, play.fault))
 
 
-def _code(play: Play, *args: object, **kwargs: object) -> Awaitable[object]:
+def _code(play: Execution, *args: object, **kwargs: object) -> Awaitable[object]:
     play.enter()
     called: Awaitable[object] = play.handler.function(Context(play), *args, **kwargs)
     return called
 
 
-def _succeeded(play: Play, result: object) -> _Verdict:
+def _succeeded(play: Execution, result: object) -> _Verdict:
     if not play.replays:
         play.check_end()
     try:
@@ -164,7 +169,7 @@ def _succeeded(play: Play, result: object) -> _Verdict:
         return _Failure(describe(error).to_json(), "result")
 
 
-def _raised(play: Play, error: BaseException) -> _Verdict:
+def _raised(play: Execution, error: BaseException) -> _Verdict:
     match error:
         case WorkflowChanged():
             return Blocked("code", reason_of(str(error)))
@@ -178,7 +183,7 @@ def _raised(play: Play, error: BaseException) -> _Verdict:
             return _Failure(describe(error).to_json(), "raised", _step_behind(error))
 
 
-def _restarted(play: Play, arguments: str) -> _Verdict:
+def _restarted(play: Execution, arguments: str) -> _Verdict:
     try:
         return Restarted(arguments, play.handler.version or 1, play.said())
     except WorkflowError as error:
@@ -202,7 +207,7 @@ def _step_behind(error: BaseException) -> str | None:
     return None
 
 
-def _by_decision(play: Play, verdict: _Verdict | None) -> _Verdict:
+def _by_decision(play: Execution, verdict: _Verdict | None) -> _Verdict:
     """What counts: that the code does not match, that it was ended, what was decided earlier; then how it ended."""
     row = play.held.row
     if (stopped := _stopped(play)) is not None:
@@ -222,7 +227,7 @@ def _by_decision(play: Play, verdict: _Verdict | None) -> _Verdict:
     return verdict
 
 
-def _stopped(play: Play) -> Unsettled | None:
+def _stopped(play: Execution) -> Unsettled | None:
     """What became of an attempt that was ended before its code was."""
     if play.changed is not None:
         return Blocked("code", reason_of(str(play.changed)))
@@ -241,7 +246,7 @@ def poison() -> str:
 # Undoing
 
 
-async def _undone(play: Play, failure: _Failure) -> Unsettled:
+async def _undone(play: Execution, failure: _Failure) -> Unsettled:
     """Undo what the code has registered, the latest first; each is remembered, and tried again by its own policy.
 
     The workflow ends only when the last of them has ended; however else this is left, another attempt goes on with it.
@@ -258,7 +263,7 @@ async def _undone(play: Play, failure: _Failure) -> Unsettled:
         # registered, or only now, by a task that would not end. A replay comes to all of it.
         for work in () if play.was_cut else reversed(play.undos[:registered]):
             try:
-                await tries.run(play, work, play.find(work.place, "undo", work.given))
+                await step_run.run(play, work, play.find(work.place, "undo", work.given))
             except StepFailed:
                 unmade.append(work.place.key)
         if not play.was_cut and len(play.undos) == registered:

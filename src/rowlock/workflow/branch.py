@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from random import Random
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from rowlock.errors import WorkflowError
-from rowlock.workflow.inside import current_step
 
 
-class Place(NamedTuple):
+class CallSite(NamedTuple):
     """Where in the code a call stands: its key, the path of its branch, and its position there."""
 
     key: str
@@ -43,12 +42,12 @@ class Branch:
         self._random: Random | None = None
         self._undos: Branch | None = None
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> CallSite:
         """The place of the next call, which is one of that name."""
         key = self.peek(name)
         self.position += 1
         self._seen[name] = self._seen.get(name, 0) + 1
-        return Place(key, self.path, self.position)
+        return CallSite(key, self.path, self.position)
 
     def peek(self, name: str) -> str:
         """The key that the next call would have, were it of that name."""
@@ -70,7 +69,7 @@ class Branch:
         branch.task = task
         return branch
 
-    def undo_place(self, name: str) -> Place:
+    def undo_place(self, name: str) -> CallSite:
         """The place of what is to be undone, within its branch: a replay may come to others' before, or after."""
         if self._undos is None:
             self._undos = Branch(f"undo/{self.path}", self._seed)
@@ -137,3 +136,26 @@ def path_of(key: str) -> str:
     """The path of the branch that a step belongs to."""
     head, slash, _ = key.rpartition("/")
     return head + slash
+
+
+_key: ContextVar[str | None] = ContextVar("rowlock_step", default=None)
+
+
+class inside_step:  # noqa: N801  it reads as a block
+    """Inside of the step with this key."""
+
+    __slots__ = ("_before", "_name")
+
+    def __init__(self, key: str) -> None:
+        self._name = key
+
+    def __enter__(self) -> None:
+        self._before: Token[str | None] = _key.set(self._name)
+
+    def __exit__(self, *_error: object) -> None:
+        _key.reset(self._before)
+
+
+def current_step() -> str | None:
+    """The key of the step that is running here; None outside of steps."""
+    return _key.get()

@@ -17,8 +17,8 @@ from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Signal, Spawned, Step
 from rowlock.workflow.context import Context, Restart
-from rowlock.workflow.ledger import Loaded, Stage
-from rowlock.workflow.play import Play
+from rowlock.workflow.execution import Execution
+from rowlock.workflow.worker_interface import Environment, LoadedHistory
 
 # Code that only replays waits for nothing. What it does outside of steps it does for real, and may wait there for ever.
 _WITHIN = 10.0
@@ -39,8 +39,10 @@ async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, n
         args, kwargs = handler.arguments.decode(row.args)
     except InvalidArguments as error:
         return f"arguments do not fit {row.task!r}: {error}"
-    stage = Stage(ledger=Onlooker(now), ground=Onlooker(now), in_thread=_never, is_draining=lambda: False)
-    play = Play(_Looking(row), handler, Remembered(steps), stage, replays=True)
+    stage = Environment(
+        ledger=ReplayEnvironment(now), ground=ReplayEnvironment(now), in_thread=_never, is_draining=lambda: False
+    )
+    play = Execution(_Looking(row), handler, Remembered(steps), stage, replays=True)
     replay = asyncio.create_task(_replayed(play, args, kwargs))
     done, _ = await asyncio.wait({replay}, timeout=_WITHIN)
     if not done:
@@ -53,7 +55,7 @@ async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, n
     return replay.result()
 
 
-async def _replayed(play: Play, args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
+async def _replayed(play: Execution, args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
     play.begin()
     play.enter()
     does = "the code waits"
@@ -76,7 +78,7 @@ async def _replayed(play: Play, args: tuple[object, ...], kwargs: dict[str, obje
     return _verdict(play, does)
 
 
-def _verdict(play: Play, does: str) -> str | None:
+def _verdict(play: Execution, does: str) -> str | None:
     try:
         if play.changed is not None:
             raise play.changed
@@ -106,7 +108,7 @@ async def _never(_held: object, _function: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Onlooker:
+class ReplayEnvironment:
     """Stands where a worker's ledger and ground would, and has no hands: whoever asks it for anything is wrong."""
 
     at: datetime
@@ -119,7 +121,7 @@ class Onlooker:
         """Nobody can take it away."""
         return True
 
-    async def load(self, row: Claimed) -> Loaded:  # noqa: ARG002  a Ledger
+    async def load(self, row: Claimed) -> LoadedHistory:  # noqa: ARG002  a Ledger
         """Refused: what there is was read before."""
         _refuse()
 

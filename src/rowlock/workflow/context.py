@@ -16,12 +16,11 @@ from rowlock.model.retry import Retry
 from rowlock.model.row import NewJob
 from rowlock.model.step import Record, Spawned
 from rowlock.workflow import branch as branches
-from rowlock.workflow import tries
-from rowlock.workflow.form import form_of
-from rowlock.workflow.functions import check_name, function_of, input_of, known_of, name_of
-from rowlock.workflow.inside import current_step
-from rowlock.workflow.play import Play
-from rowlock.workflow.tries import Work
+from rowlock.workflow import step_run
+from rowlock.workflow.branch import current_step
+from rowlock.workflow.execution import Execution
+from rowlock.workflow.signal_schema import schema_of
+from rowlock.workflow.step_run import StepCall, check_name, function_of, info_of, input_of, name_of
 from rowlock.workflow.waits import AllOf, ChildWait, First, FirstOf, SignalWait, Timer, Wait
 
 P = ParamSpec("P")
@@ -66,7 +65,7 @@ class Steps:
 
     def __init__(
         self,
-        play: Play,
+        play: Execution,
         *,
         name: str | None = None,
         retry: Retry | None = None,
@@ -122,11 +121,11 @@ class Steps:
         called = function_of(function)
         name = check_name(name_of(called) if self._name is None else self._name)
         self._play.undos.append(
-            Work(
+            StepCall(
                 place=branches.current().undo_place(name),
                 kind="undo",
                 function=called,
-                known=known_of(called),
+                known=info_of(called),
                 args=args,
                 kwargs=kwargs,
                 given=input_of(args, kwargs),
@@ -147,11 +146,11 @@ class Steps:
         given = input_of(args, kwargs)
         place = self._play.place(check_name(name_of(called) if self._name is None else self._name))
         step = self._play.find(place, kind, given)
-        work = Work(
+        work = StepCall(
             place=place,
             kind=kind,
             function=called,
-            known=known_of(called),
+            known=info_of(called),
             args=args,
             kwargs=kwargs,
             given=given,
@@ -159,7 +158,7 @@ class Steps:
             timeout=self._timeout,
             connection=self._connection,
         )
-        return tries.run(self._play, work, step)
+        return step_run.run(self._play, work, step)
 
 
 class Context(Steps):
@@ -210,7 +209,7 @@ class Context(Steps):
         if here is not None:
             return here
         branch = branches.current()
-        return self._play.idempotency_key(branches.Place("", branch.path, branch.position + 1))
+        return self._play.idempotency_key(branches.CallSite("", branch.path, branch.position + 1))
 
     # What it waits for
 
@@ -246,7 +245,7 @@ class Context(Steps):
         _refuse_inside("ctx.signal")
         if timeout is not None:
             check_delay(timeout)
-        form = form_of(schema)
+        form = schema_of(schema)
         place = self._play.place(check_name(name))
         step = self._play.find(place, "signal")
         wait: SignalWait = SignalWait(

@@ -17,13 +17,13 @@ from uuid import UUID
 from rowlock.errors import ChildCancelled, ChildFailed, SignalTimeout
 from rowlock.model.payload import Result
 from rowlock.model.step import Record, Signal, Spawned, Step
-from rowlock.workflow.branch import Place
-from rowlock.workflow.form import Reads
+from rowlock.workflow.branch import CallSite
+from rowlock.workflow.signal_schema import PayloadReader
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Answer(NamedTuple):
+class WaitResult(NamedTuple):
     """What a wait has come to, and what to remember of it before the code goes on."""
 
     value: Any = None
@@ -46,9 +46,9 @@ class Pending(ABC):
     needs: int | None = None
     waits_for: str | None = None
 
-    _answer: Answer | None = None
+    _answer: WaitResult | None = None
 
-    def look(self) -> Answer | None:
+    def look(self) -> WaitResult | None:
         """The answer, if there is one: it is taken and remembered once, however often it is looked for."""
         if self._answer is not None:
             return self._answer
@@ -57,7 +57,7 @@ class Pending(ABC):
         return answer
 
     @abstractmethod
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """The answer, if there is one."""
 
     def opens(self) -> list[Record]:
@@ -113,7 +113,7 @@ class Timer(Pending):
 
     def __init__(
         self,
-        place: Place,
+        place: CallSite,
         step: Step | None,
         *,
         given: str,
@@ -126,15 +126,15 @@ class Timer(Pending):
         self._delay = delay
         self._until = until
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """It is over when the database's clock says so."""
         step = self._step
         if step is not None and step.state == "done":
-            return Answer()
+            return WaitResult()
         if step is not None and step.due:
-            return Answer(records=[Record(step.key, step.position, "sleep", "done")], lazy=True)
+            return WaitResult(records=[Record(step.key, step.position, "sleep", "done")], lazy=True)
         if step is None and self._delay is not None and self._delay <= timedelta(0):
-            return Answer(records=[Record(self._place.key, self._place.position, "sleep", "done")], lazy=True)
+            return WaitResult(records=[Record(self._place.key, self._place.position, "sleep", "done")], lazy=True)
         return None
 
     def opens(self) -> list[Record]:
@@ -148,7 +148,7 @@ class Timer(Pending):
 class NextTry(Pending):
     """A step that is to be tried again later: it is written down already, and due in another attempt."""
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """Not in this attempt."""
         return None
 
@@ -161,12 +161,12 @@ class SignalWait(Pending):
 
     def __init__(
         self,
-        place: Place,
+        place: CallSite,
         step: Step | None,
         name: str,
         *,
         inbox: list[Signal],
-        payload: Reads,
+        payload: PayloadReader,
         timeout: timedelta | None,
         form: str | None,
     ) -> None:
@@ -178,13 +178,13 @@ class SignalWait(Pending):
         self._timeout = timeout
         self._form = form
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """What was taken before; else what is there; else, if its time is over, that."""
         step = self._step
         if step is not None and step.state == "done":
             return self._fitting(step.value, [])
         if step is not None and step.state == "failed":
-            return Answer(error=SignalTimeout(self._name, step=step.key))
+            return WaitResult(error=SignalTimeout(self._name, step=step.key))
         for signal in self._inbox:
             if signal.name == self._name:
                 self._inbox.remove(signal)
@@ -194,18 +194,18 @@ class SignalWait(Pending):
                 )
         if step is not None and step.due:
             error = json.dumps({"type": "SignalTimeout", "message": f"no signal {self._name!r} has come in time"})
-            return Answer(
+            return WaitResult(
                 error=SignalTimeout(self._name, step=step.key),
                 records=[Record(step.key, step.position, "signal", "failed", error=error)],
             )
         return None
 
-    def _fitting(self, payload: str | None, records: Sequence[Record]) -> Answer:
+    def _fitting(self, payload: str | None, records: Sequence[Record]) -> WaitResult:
         """It is taken whether it fits or not: one that does not is an error where it was waited for, each time."""
         try:
-            return Answer(value=self._payload.decode(payload), records=records)
+            return WaitResult(value=self._payload.decode(payload), records=records)
         except Exception as error:  # of a validator of the user's, too
-            return Answer(error=error, records=records)
+            return WaitResult(error=error, records=records)
 
     def opens(self) -> list[Record]:
         """That it is waited for, with its form and its time-out."""
@@ -231,14 +231,14 @@ class ChildWait(Pending):
         """Whether it is to be enqueued yet."""
         return self._step is None
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """What the statement that ended the child has left in its parent's record."""
         step = self._step
         if step is None or step.state == "open":
             return None
         if step.state == "done":
-            return Answer(value=self._result.decode(step.value))
-        return Answer(error=_child_error(step))
+            return WaitResult(value=self._result.decode(step.value))
+        return WaitResult(error=_child_error(step))
 
     def children(self) -> list[Spawned]:
         """Itself, if it is new."""
@@ -265,7 +265,7 @@ def _child_error(step: Step) -> BaseException:
 class FirstOf(Pending):
     """The first of several waits: which it was is remembered, for later others may be answered too."""
 
-    def __init__(self, place: Place, step: Step | None, waits: Sequence[tuple[Any, Pending]]) -> None:
+    def __init__(self, place: CallSite, step: Step | None, waits: Sequence[tuple[Any, Pending]]) -> None:
         self._place = place
         self._step = step
         self._waits = waits
@@ -274,7 +274,7 @@ class FirstOf(Pending):
         kinds = {pending.waits_for for _, pending in waits} - {None}
         self.waits_for = "signal" if "signal" in kinds else next(iter(kinds), None)
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """The one that was first, or is: of several that are there now, in the order in which they were given."""
         if self._step is not None and self._step.state == "done":
             index = json.loads(self._step.value or "0")
@@ -285,11 +285,11 @@ class FirstOf(Pending):
                 return self._won(index, answer, [Record(key, position, "any", "done", value=json.dumps(index))])
         return None
 
-    def _won(self, index: int, answer: Answer | None, records: list[Record]) -> Answer | None:
+    def _won(self, index: int, answer: WaitResult | None, records: list[Record]) -> WaitResult | None:
         if answer is None:
             return None
         name = self._waits[index][0]
-        return Answer(First(name, answer.value), answer.error, [*answer.records, *records])
+        return WaitResult(First(name, answer.value), answer.error, [*answer.records, *records])
 
     def opens(self) -> list[Record]:
         """All of them."""
@@ -316,9 +316,9 @@ class AllOf(Pending):
         self.needs = live if len(self._next) == len(new) else max(1, live // 2)
         self.is_over = not live
 
-    def _find(self) -> Answer | None:
+    def _find(self) -> WaitResult | None:
         """What each has come to, in their order."""
-        return Answer([child.look() for child in self._children]) if self.is_over else None
+        return WaitResult([child.look() for child in self._children]) if self.is_over else None
 
     def children(self) -> list[Spawned]:
         """Those whose turn it is."""

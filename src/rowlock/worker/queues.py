@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from rowlock.db.link import Link
 from rowlock.errors import InvalidOption
+from rowlock.model.handler import Handler
 from rowlock.model.ids import NIL
 from rowlock.model.names import check_queue
 from rowlock.model.row import Claimed
 from rowlock.model.spec import DEFAULT_QUEUE
+from rowlock.store import workers
 from rowlock.store.jobs import PRIORITIES, Lane
 
 # Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
@@ -185,3 +189,44 @@ def in_order(rows: list[Claimed], lanes: Sequence[Lane]) -> None:
     if len({(row.queue, row.priority) for row in rows}) > 1:
         rank = {(lane.queue, lane.priority): number for number, lane in enumerate(lanes)}
         rows.sort(key=lambda row: rank[row.queue, row.priority])
+
+
+log = logging.getLogger("rowlock.worker")
+
+_MOST_TASKS = 3  # that a line names for a queue
+
+
+def tasks_by_queue(handlers: Mapping[str, Handler]) -> dict[str, list[str]]:
+    """The queues of these tasks, each with the names of its tasks."""
+    places: dict[str, list[str]] = {}
+    for handler in handlers.values():
+        tasks = places.setdefault(handler.spec.queue, [])
+        if handler.spec.name not in tasks:  # under an alias, or as another version
+            tasks.append(handler.spec.name)
+    return places
+
+
+async def warn_of_unserved_queues(handlers: Mapping[str, Handler], mine: Queues, link: Link, *, worker: str) -> None:
+    """Say at the start which queues of the app's tasks this worker leaves alone; a warning if nobody serves them."""
+    places = tasks_by_queue(handlers)
+    others = sorted(places.keys() - set(mine.names))
+    if not others:
+        return
+    served = set(await link.run(workers.serving(queues=others, but=worker)))
+    if elsewhere := [queue for queue in others if queue in served]:
+        log.info("other workers look into %s, where tasks of this app are, too", ", ".join(elsewhere))
+    if nowhere := [queue for queue in others if queue not in served]:
+        log.warning(
+            "no worker looks into %s: jobs there wait. Give this worker --queues %s, or --queues '*' for all queues",
+            "; ".join(f"{queue}, where {_listed(places[queue])} {_is(places[queue])}" for queue in nowhere),
+            ",".join([*mine.names, *nowhere]),
+        )
+
+
+def _listed(tasks: list[str]) -> str:
+    shown = ", ".join(tasks[:_MOST_TASKS])
+    return shown if len(tasks) <= _MOST_TASKS else f"{shown} and {len(tasks) - _MOST_TASKS} more tasks"
+
+
+def _is(tasks: list[str]) -> str:
+    return "is" if len(tasks) == 1 else "are"

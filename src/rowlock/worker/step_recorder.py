@@ -68,7 +68,7 @@ class _Request(Generic[W]):
     failures: int = 0
 
 
-class Recorder:
+class StepRecorder:
     """The memory of a worker's workflows."""
 
     def __init__(self, *, wake: Callable[[], None], actor: str, is_ours: Callable[[], bool]) -> None:

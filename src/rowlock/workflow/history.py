@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rowlock.errors import WorkflowChanged
 from rowlock.model.step import Step, StepKind
-from rowlock.workflow.branch import Branch, Place, path_of
+from rowlock.workflow.branch import Branch, CallSite, path_of
 
 # Records that no call of the code stands for.
 _DECISIONS = frozenset({"start", "failure", "undo"})
@@ -17,7 +17,7 @@ _REMEDY = (
 )
 
 
-class Past:
+class History:
     """The record of one workflow."""
 
     def __init__(self, steps: Iterable[Step] = ()) -> None:
@@ -51,7 +51,7 @@ class Past:
         """The jobs of children that have not ended, as far as is known."""
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
-    def find(self, place: Place, kind: StepKind, input: str | None) -> Step | None:  # noqa: A002  as the table says
+    def find(self, place: CallSite, kind: StepKind, input: str | None) -> Step | None:  # noqa: A002  as the table says
         """What is remembered of a call; None for one that is new. WorkflowChanged if the record says something else."""
         step = self._steps.get(place.key)
         if step is None:
@@ -90,11 +90,11 @@ class Past:
         """This is the last that the code does: WorkflowChanged if the record goes on."""
         if self._unasked:
             step = min(self._unasked.values(), key=lambda step: step.position)
-            place = Place(step.key, "", step.position)
+            place = CallSite(step.key, "", step.position)
             raise _changed(place, does, f"the record goes on with {_told(step)}")
 
 
-def _changed(place: Place, code: str, record: str) -> WorkflowChanged:
+def _changed(place: CallSite, code: str, record: str) -> WorkflowChanged:
     where = f"call {place.position}" + (f" of branch {place.path!r}" if place.path else "")
     return WorkflowChanged(f"changed code: at {where} {code}, and {record}. {_REMEDY}")
 

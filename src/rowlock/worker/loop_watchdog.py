@@ -16,7 +16,7 @@ _BLOCKED_AFTER = 1.0
 ASK_EVERY = 0.5
 
 
-class Pulse:
+class LoopWatchdog:
     """Asks the loop for a sign of life now and then; says once that it is blocked, by whom, and once that it is not."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, blame: Callable[[asyncio.Task[Any]], str | None]) -> None:

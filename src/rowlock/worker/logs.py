@@ -21,7 +21,7 @@ from rowlock.model.outcome import (
 )
 from rowlock.model.row import Claimed
 from rowlock.model.words import count, span
-from rowlock.workflow.report import about, write
+from rowlock.workflow.logs import log_failure, log_fields
 
 log = logging.getLogger("rowlock.worker")
 
@@ -38,7 +38,7 @@ _WHY: Final = {
 }
 
 
-class Report:
+class AttemptLog:
     """Writes a line for each attempt that ended in something to know of."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Report:
         match outcome:
             case Succeeded():
                 if log.isEnabledFor(logging.DEBUG):
-                    fields = about(row) | {"outcome": "succeeded", "seconds": took}
+                    fields = log_fields(row) | {"outcome": "succeeded", "seconds": took}
                     log.debug("%s %s succeeded in %.3f s", row.task, row.id, took, extra=fields)
             case Failed():
                 self._failed(row, outcome, took, error)
@@ -59,9 +59,9 @@ class Report:
                 self._waits(row, reason)
             case Parked():
                 if log.isEnabledFor(logging.DEBUG):
-                    log.debug("%s %s %s", row.task, row.id, _words(outcome), extra=about(row))
+                    log.debug("%s %s %s", row.task, row.id, _words(outcome), extra=log_fields(row))
             case _:
-                log.info("%s %s %s", row.task, row.id, _words(outcome), extra=about(row))
+                log.info("%s %s %s", row.task, row.id, _words(outcome), extra=log_fields(row))
 
     def close(self) -> None:
         """Say what has been counted and not been said yet."""
@@ -72,14 +72,14 @@ class Report:
         if log.isEnabledFor(logging.ERROR):
             told = recalled(outcome.failure)
             why = _WHY.get(outcome.reason, "" if outcome.reason in ("exhausted", "raised") else outcome.reason)
-            write(
+            log_failure(
                 log,
                 logging.ERROR,
                 (
                     f"%s %s failed for good in attempt %d of %d{' (%s)' if why else '%s'}: %s",
                     *(row.task, row.id, row.failures + 1, row.attempts, why, told.first_line),
                 ),
-                about(row) | {"outcome": "failed", "seconds": took, "reason": outcome.reason},
+                log_fields(row) | {"outcome": "failed", "seconds": took, "reason": outcome.reason},
                 told,
                 error=error,
             )
@@ -87,14 +87,14 @@ class Report:
     def _retried(self, row: Claimed, outcome: Retried, took: float, error: BaseException | None) -> None:
         if log.isEnabledFor(logging.WARNING):
             told = recalled(outcome.failure)
-            write(
+            log_failure(
                 log,
                 logging.WARNING,
                 (
                     "%s %s failed in attempt %d of %d and is tried again in %s: %s",
                     *(row.task, row.id, row.failures + 1, row.attempts, span(outcome.delay), told.first_line),
                 ),
-                about(row) | {"outcome": "retried", "seconds": took, "delay": outcome.delay.total_seconds()},
+                log_fields(row) | {"outcome": "retried", "seconds": took, "delay": outcome.delay.total_seconds()},
                 told,
                 error=error,
                 # The last failure has it always. Of those before it, the jobs have it, and whoever debugs.
@@ -107,7 +107,7 @@ class Report:
             self._more[row.task, reason] += 1
         elif len(self._more) < _MOST_REASONS:
             self._count(row.task, reason)
-            log.warning("%s %s waits for code: %s", row.task, row.id, reason, extra=about(row))
+            log.warning("%s %s waits for code: %s", row.task, row.id, reason, extra=log_fields(row))
         else:
             if _ANY not in self._more:
                 self._count(*_ANY)
@@ -142,3 +142,13 @@ def _words(outcome: Unsettled) -> str:
         case _:
             raise AssertionError(f"{type(outcome).__name__} has a line of its own")
     return said
+
+
+def keep_loggers_enabled() -> None:
+    """Take back what `disable_existing_loggers`, which is on by default, did to our loggers: a worker is never silent.
+
+    To hear less of Rowlock, set the level of the logger "rowlock".
+    """
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.partition(".")[0] == "rowlock" and isinstance(logger, logging.Logger):
+            logger.disabled = False

@@ -36,7 +36,7 @@ _LONGEST = BUCKETS + 1
 _NONE = [0.0] * (BUCKETS + 2)
 
 Pair = tuple[str, str]
-Ending = tuple[str, str, type[Outcome]]
+OutcomeKind = tuple[str, str, type[Outcome]]
 
 
 class _Minute:
@@ -49,7 +49,7 @@ class _Minute:
         self.ends = ends
         self.claims = Claims(0, 0, 0.0, 0.0)
         self.claimed: dict[Pair, list[float]] = {}
-        self.ended: dict[Ending, list[float]] = {}
+        self.ended: dict[OutcomeKind, list[float]] = {}
 
     def tallies(self) -> list[Tally]:
         """What is to be written of it."""
@@ -144,7 +144,7 @@ class Counts:
                 self._past.remove(minute)
 
 
-def _totals(ended: Mapping[Ending, list[float]]) -> str:
+def _totals(ended: Mapping[OutcomeKind, list[float]]) -> str:
     """`1,204 succeeded, 2 failed, 5 tried again`; nothing where none of that has happened."""
     counts = Counter[type[Outcome]]()
     for (_, _, kind), alike in ended.items():
@@ -158,7 +158,7 @@ def _totals(ended: Mapping[Ending, list[float]]) -> str:
     return ", ".join(f"{counts[kind]:,} {word}" for kind, word in kinds if counts[kind])
 
 
-def _tally(number: int, pair: Pair, claimed: Sequence[float], ended: Mapping[Ending, list[float]]) -> Tally:
+def _tally(number: int, pair: Pair, claimed: Sequence[float], ended: Mapping[OutcomeKind, list[float]]) -> Tally:
     succeeded, failed, cancelled, retried = (
         tuple(ended.get((*pair, kind), _NONE)) for kind in (Succeeded, Failed, Cancelled, Retried)
     )

@@ -16,11 +16,11 @@ from rowlock.model.handler import Handler
 from rowlock.model.outcome import Parked
 from rowlock.model.step import MOST_STEPS, Record, Signal, Step, StepKind
 from rowlock.workflow import branch as branches
-from rowlock.workflow.branch import Branch, Place
-from rowlock.workflow.ledger import Held, Loaded, Stage
-from rowlock.workflow.past import Past
-from rowlock.workflow.tries import Work
+from rowlock.workflow.branch import Branch, CallSite
+from rowlock.workflow.history import History
+from rowlock.workflow.step_run import StepCall
 from rowlock.workflow.waits import NextTry, Pending
+from rowlock.workflow.worker_interface import AttemptHandle, Environment, LoadedHistory
 
 # A step that has ended wakes its branch by way of a future, a task, perhaps a gather: it takes some turns of the loop.
 # To park too early is safe, for the next attempt goes on from the record; it only costs that attempt.
@@ -30,23 +30,25 @@ _REPLAYED_AT_ONCE = 250
 # What still runs when the code has come to its end is cancelled, and waited for so many seconds.
 _LEAVE_WITHIN = 2.0
 
-Ending = Literal["park", "fault", "reached", "cancel", "hand back", "lost", "changed"]
+StopReason = Literal["park", "fault", "reached", "cancel", "hand back", "lost", "changed"]
 
 
-class Play:
+class Execution:
     """The code of one attempt, and what it has under way."""
 
-    def __init__(self, held: Held, handler: Handler, loaded: Loaded, stage: Stage, *, replays: bool) -> None:
+    def __init__(
+        self, held: AttemptHandle, handler: Handler, loaded: LoadedHistory, stage: Environment, *, replays: bool
+    ) -> None:
         """With `replays`, nothing new is begun: the code is only brought to where the record ends."""
         self.held = held
         self.handler = handler
         self.stage = stage
-        self.past = Past(loaded.steps)
+        self.past = History(loaded.steps)
         self.inbox: list[Signal] = list(loaded.signals)
         self.replays = replays
         self.is_undoing = False
-        self.undos: list[Work] = []
-        self.ending: Ending | None = None
+        self.undos: list[StepCall] = []
+        self.ending: StopReason | None = None
         self.changed: WorkflowChanged | None = None
         self.fault: Exception | None = None  # why it could not park
         self.state: dict[str, Any] = self._carried()
@@ -85,11 +87,11 @@ class Play:
 
     # What the code calls
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> CallSite:
         """Where the call stands that is being made."""
         return branches.current().place(name)
 
-    def find(self, place: Place, kind: StepKind, given: str | None = None) -> Step | None:
+    def find(self, place: CallSite, kind: StepKind, given: str | None = None) -> Step | None:
         """What is remembered of a call, if it is not new."""
         try:
             return self.past.find(place, kind, given)
@@ -103,7 +105,7 @@ class Play:
         self.end("changed")
         return changed
 
-    def idempotency_key(self, place: Place) -> str:
+    def idempotency_key(self, place: CallSite) -> str:
         """What a step calls the outside by, in every attempt the same."""
         return f"{self._run}:{place.path}{place.position}"
 
@@ -293,7 +295,7 @@ class Play:
 
     # The end
 
-    def end(self, how: Ending) -> None:
+    def end(self, how: StopReason) -> None:
         """Bring the code to its end, wherever it is."""
         if self.ending is None:
             self.ending = how
@@ -369,7 +371,7 @@ class _Busy:
 
     __slots__ = ("_play", "_task")
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Execution) -> None:
         self._play = play
 
     def __enter__(self) -> None:

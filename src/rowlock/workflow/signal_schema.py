@@ -13,18 +13,18 @@ from rowlock.errors import WorkflowError
 from rowlock.model.payload import Result
 
 
-class Reads(Protocol):
+class PayloadReader(Protocol):
     """Makes a value of a payload's JSON."""
 
     def decode(self, text: str | None) -> object:
         """The value; an error if it does not fit."""
 
 
-class Form(NamedTuple):
+class SignalSchema(NamedTuple):
     """The JSON Schema of a payload, if one was given, and its reader."""
 
     schema: str | None
-    payload: Reads
+    payload: PayloadReader
 
 
 class _Typed:
@@ -38,13 +38,13 @@ class _Typed:
 _FREE = Result.untyped("the payload of a signal")
 
 
-def form_of(schema: object) -> Form:
+def schema_of(schema: object) -> SignalSchema:
     """A type, or a JSON Schema as a mapping, or nothing."""
     if schema is None:
-        return Form(None, _FREE)
+        return SignalSchema(None, _FREE)
     if isinstance(schema, Mapping):
         try:
-            return Form(json.dumps(schema, allow_nan=False), _FREE)
+            return SignalSchema(json.dumps(schema, allow_nan=False), _FREE)
         except (TypeError, ValueError) as error:
             raise WorkflowError(f"schema= cannot be JSON ({error}); give a JSON Schema, or a type") from None
     try:
@@ -54,10 +54,10 @@ def form_of(schema: object) -> Form:
 
 
 @cache
-def _typed(kind: Any) -> Form:  # noqa: ANN401  any type that pydantic knows
+def _typed(kind: Any) -> SignalSchema:  # noqa: ANN401  any type that pydantic knows
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
-        return Form(json.dumps(adapter.json_schema()), _Typed(adapter))
+        return SignalSchema(json.dumps(adapter.json_schema()), _Typed(adapter))
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise WorkflowError(f"schema={kind!r} cannot be a form: {reason}; give a type that pydantic knows") from error

@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from pydantic_core import to_json
 
 from rowlock.db.borrowed.joining import LastWords
-from rowlock.errors import Interruption, LeaseLost, RetryAfter, RowlockError, Snooze, StepFailed
+from rowlock.errors import Interruption, LeaseLost, RetryAfter, RowlockError, Snooze, StepFailed, WorkflowError
 from rowlock.model.failure import describe, recalled
+from rowlock.model.handler import Handler
+from rowlock.model.payload import Result
 from rowlock.model.retry import Retry
 from rowlock.model.step import Record, Step, StepKind
 from rowlock.store import jobs
 from rowlock.store import steps as store
 from rowlock.store.query import Conversation
-from rowlock.workflow import report
-from rowlock.workflow.branch import Place
-from rowlock.workflow.functions import Known
-from rowlock.workflow.inside import inside
+from rowlock.workflow import logs
+from rowlock.workflow.branch import CallSite, inside_step
 from rowlock.workflow.waits import NextTry
 
 if TYPE_CHECKING:
-    from rowlock.workflow.play import Play
+    from rowlock.workflow.execution import Execution
 
 
-class Work(NamedTuple):
+class StepCall(NamedTuple):
     """A step: what it calls, and how often it is tried."""
 
-    place: Place
+    place: CallSite
     kind: StepKind
     function: Callable[..., Any]
-    known: Known
+    known: FunctionInfo
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
     given: str | None
@@ -44,7 +49,7 @@ class Work(NamedTuple):
     connection: object | None = None
 
 
-async def run(play: Play, work: Work, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
+async def run(play: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
     """The result of a step: from the record, or of its next try."""
     if step is not None and step.state == "done":
         if play.has_replayed_many():
@@ -58,7 +63,7 @@ async def run(play: Play, work: Work, step: Step | None) -> Any:  # noqa: ANN401
     return await _try(play, work, 0 if step is None else step.attempts)
 
 
-async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  as above
+async def _try(play: Execution, work: StepCall, failures: int) -> Any:  # noqa: ANN401  as above
     began = time.perf_counter()
     with play.busy():
         try:
@@ -71,7 +76,7 @@ async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  a
             record = _verdict(work, error, failures, time.perf_counter() - began)
             await play.write([record])
             if record.error is not None:
-                report.step_failed(play.held.row, record, of=work.retry.attempts, error=_shown(error))
+                logs.log_step_failure(play.held.row, record, of=work.retry.attempts, error=_shown(error))
             # The error of a transaction may be that of a commit whose answer was lost. If that step is done after all,
             # this has changed nothing, and the next attempt is told.
             if record.state == "failed" and work.kind != "transaction":
@@ -84,7 +89,7 @@ async def _try(play: Play, work: Work, failures: int) -> Any:  # noqa: ANN401  a
     return None
 
 
-def _verdict(work: Work, error: BaseException, failures: int, took: float) -> Record:
+def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> Record:
     """What becomes of a step after an error: another try later, or none."""
     key, _, position = work.place
     if isinstance(error, Snooze):
@@ -100,7 +105,7 @@ def _verdict(work: Work, error: BaseException, failures: int, took: float) -> Re
     )
 
 
-def _done(work: Work, text: str | None, failures: int, took: float) -> Record:
+def _done(work: StepCall, text: str | None, failures: int, took: float) -> Record:
     key, _, position = work.place
     return Record(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
 
@@ -116,7 +121,7 @@ def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
     )
 
 
-def _goes_through(work: Work, error: BaseException) -> bool:
+def _goes_through(work: StepCall, error: BaseException) -> bool:
     """Whether an error ends more than this try.
 
     A cancellation of the task that runs it does, and what a step says to its workflow (Cancel, say). An undo has
@@ -142,7 +147,7 @@ def _shown(error: BaseException) -> BaseException:
     return error.fault if isinstance(error, _Misfit) else error
 
 
-def _encoded(work: Work, value: object) -> str | None:
+def _encoded(work: StepCall, value: object) -> str | None:
     try:
         return work.known.result.encode(value)
     except Interruption:
@@ -151,7 +156,7 @@ def _encoded(work: Work, value: object) -> str | None:
         raise _Misfit(fault) from fault
 
 
-async def _called(play: Play, work: Work, failures: int, began: float) -> tuple[str | None, bool]:
+async def _called(play: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
     """One try: the JSON of what the function answers, and whether that has been written with it."""
     if work.timeout is None:
         return await _answered(play, work, failures, began)
@@ -165,10 +170,10 @@ async def _called(play: Play, work: Work, failures: int, began: float) -> tuple[
             raise
 
 
-async def _answered(play: Play, work: Work, failures: int, began: float) -> tuple[str | None, bool]:
+async def _answered(play: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
     if work.kind == "transaction":
         return await _in_transaction(play, work, failures, began), True
-    with inside(play.idempotency_key(work.place)):
+    with inside_step(play.idempotency_key(work.place)):
         if work.known.is_async:
             value = await work.function(*work.args, **work.kwargs)
         else:
@@ -176,7 +181,7 @@ async def _answered(play: Play, work: Work, failures: int, began: float) -> tupl
     return _encoded(work, value), False
 
 
-async def _in_transaction(play: Play, work: Work, failures: int, began: float) -> str | None:
+async def _in_transaction(play: Execution, work: StepCall, failures: int, began: float) -> str | None:
     """The function's writes and the record of the step, in one commit: the record is the last thing said before it."""
     text: str | None = None
 
@@ -199,7 +204,7 @@ async def _in_transaction(play: Play, work: Work, failures: int, began: float) -
             text = _encoded(work, work.function(lent, *work.args, **work.kwargs))
 
     try:
-        with inside(play.idempotency_key(work.place)):
+        with inside_step(play.idempotency_key(work.place)):
             await (on_loop() if work.known.is_async else play.stage.in_thread(play.held, in_thread))
     except LeaseLost as error:
         if connection is None:
@@ -210,7 +215,7 @@ async def _in_transaction(play: Play, work: Work, failures: int, began: float) -
     return text
 
 
-def _recorded(play: Play, record: Record) -> Conversation[None]:
+def _recorded(play: Execution, record: Record) -> Conversation[None]:
     row = play.held.row
     query = store.record([(row, record)], told={})
     # It passes over a row that somebody has locked, as one who sends a signal has it: then wait for it.
@@ -220,3 +225,86 @@ def _recorded(play: Play, record: Record) -> Conversation[None]:
             f"job {row.id} of {row.task} is not this attempt's any more, or the connection leads to another database; "
             "what the transaction wrote is rolled back",
         )
+
+
+# Longer inputs are not remembered, and so not compared: a record is no place for documents.
+_LONGEST_INPUT = 16 * 1024
+_LONGEST_NAME = 200
+
+
+class FunctionInfo(NamedTuple):
+    """What is known of a function that steps call: whether it is awaited on the loop, else it runs in a thread; and how
+    what it answers is remembered.
+    """
+
+    is_async: bool
+    result: Result
+
+
+_known: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
+# What both ways to write JSON write alike: they must, for an enumeration may come back as what it stands for.
+_SCALARS = frozenset({str, int, bool, type(None)})
+_PLAIN = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def function_of(called: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, where a task is given."""
+    handler = getattr(called, "handler", None)
+    if not isinstance(handler, Handler):
+        return called
+    if handler.is_workflow:
+        raise WorkflowError(
+            f"{handler.spec.name!r} is a workflow, and no step of another; run it as a child: ctx.run(….bind(…))"
+        )
+    return handler.function
+
+
+def info_of(function: Callable[..., Any]) -> FunctionInfo:
+    """What is known of it; found out once, for every step asks."""
+    try:
+        known = _known.get(function)
+        if known is None:
+            known = _known[function] = _found_out(function)
+    except TypeError:  # it takes no weak reference, or is not hashable
+        return _found_out(function)
+    return known
+
+
+def _found_out(function: Callable[..., Any]) -> FunctionInfo:
+    return FunctionInfo(is_async=_is_async(function), result=Result.of(function))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a step of it is called unless it is given a name."""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if name == "<lambda>":
+        raise WorkflowError("a lambda has no name to be remembered by; say ctx.using(name=…).step(…)")
+    return name
+
+
+@lru_cache(1024)  # every step asks
+def check_name(name: str) -> str:
+    """A name of a step or a signal: printable, and without what stands between it and its branch or number."""
+    if not name or not name.isprintable() or "/" in name or "#" in name:
+        raise WorkflowError(f"{name!r} cannot name a step or a signal: use printable characters other than / and #")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise WorkflowError(f"the name {name[:40]!r}… is longer than {_LONGEST_NAME} bytes")
+    return name
+
+
+def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
+    """What a call is given, where that is plain JSON and short: a replay must give the same."""
+    if not args and not kwargs:
+        return None
+    try:
+        if not kwargs and _SCALARS.issuperset(map(type, args)):  # most are, and every step asks
+            text = to_json(args).decode()
+        else:
+            text = _PLAIN.encode([*args, kwargs] if kwargs else args)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None

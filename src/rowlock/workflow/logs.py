@@ -12,12 +12,12 @@ from rowlock.model.words import span
 log = logging.getLogger("rowlock.workflow")
 
 
-def about(row: Claimed) -> dict[str, object]:
+def log_fields(row: Claimed) -> dict[str, object]:
     """The fields that every log record about a job has."""
     return {"job_id": row.id, "task": row.task, "queue": row.queue, "attempt": row.failures + 1}
 
 
-def write(
+def log_failure(
     to: logging.Logger,
     level: int,
     text: tuple[object, ...],
@@ -40,7 +40,7 @@ def write(
     to.handle(record)
 
 
-def step_failed(row: Claimed, record: Record, *, of: int, error: BaseException) -> None:
+def log_step_failure(row: Claimed, record: Record, *, of: int, error: BaseException) -> None:
     """Log a try of a step that failed: the last one with its traceback, those before it only for who debugs."""
     is_last = record.state == "failed"
     level = logging.ERROR if is_last else logging.WARNING
@@ -48,14 +48,14 @@ def step_failed(row: Claimed, record: Record, *, of: int, error: BaseException) 
         return
     failure = recalled(record.error)
     next_try = "" if record.delay is None else f" and is tried again in {span(record.delay)}"
-    write(
+    log_failure(
         log,
         level,
         (
             f"%s %s: step %s failed{' for good' if is_last else ''} in try %d of %d%s: %s",
             *(row.task, row.id, record.key, record.attempts, of, next_try, failure.first_line),
         ),
-        about(row) | {"step": record.key, "step_try": record.attempts},
+        log_fields(row) | {"step": record.key, "step_try": record.attempts},
         failure,
         error=error,
         with_traceback=is_last or log.isEnabledFor(logging.DEBUG),

@@ -14,7 +14,7 @@ from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Signal, Spawned, Step
 
 
-class Held(Protocol):
+class AttemptHandle(Protocol):
     """The attempt that runs a workflow."""
 
     @property
@@ -40,7 +40,7 @@ class Held(Protocol):
         """The error that says so."""
 
 
-class Loaded(Protocol):
+class LoadedHistory(Protocol):
     """What a workflow remembers, the signals that nobody has taken, and when that was so, by the database's clock."""
 
     @property
@@ -56,10 +56,10 @@ class Loaded(Protocol):
         """The database's time; None where nothing was read."""
 
 
-class Ledger(Protocol):
+class StepStore(Protocol):
     """Where a workflow's memory is read and written. Who writes has proved by the attempt's token that it may."""
 
-    async def load(self, row: Claimed) -> Loaded:
+    async def load(self, row: Claimed) -> LoadedHistory:
         """What a workflow remembers."""
 
     async def record(self, row: Claimed, steps: Sequence[Record], *, told: str | None) -> None:
@@ -81,7 +81,7 @@ class Ledger(Protocol):
         """Whether this worker may trust its lease still; a step that begins later may be recorded by another worker."""
 
 
-class Ground(Protocol):
+class TransactionProvider(Protocol):
     """Where transactions are held: on the connection given, else on one of its own, which the block is told."""
 
     def choose(self, named: object | None) -> object | None:
@@ -95,11 +95,11 @@ class Ground(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Environment:
     """What every workflow of a worker plays on."""
 
-    ledger: Ledger
-    ground: Ground
+    ledger: StepStore
+    ground: TransactionProvider
     # Runs a sync function in a thread, and answers what it answers or raises what it raises.
     in_thread: Callable[[Any, Callable[[], object]], Awaitable[object]]
     is_draining: Callable[[], bool]

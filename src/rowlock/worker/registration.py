@@ -6,18 +6,46 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
 from rowlock.db.partitions import make_partitions
 from rowlock.db.steady import Steady, Unreachable
 from rowlock.db.trouble import passes
+from rowlock.db.within import Within
+from rowlock.model.handler import Handler
+from rowlock.model.spec import Keep
 from rowlock.store import jobs, queues, workers
-from rowlock.worker.count import Counts
+from rowlock.worker.around import Around
+from rowlock.worker.attempt import HandlerDatabase
+from rowlock.worker.counts import Counts
 from rowlock.worker.lease import Lease
-from rowlock.worker.retention import Retention
-from rowlock.worker.setup import Setup
+from rowlock.worker.queues import Queues
+from rowlock.worker.schedule import Boot
+from rowlock.worker.settings import Timing
+from rowlock.worker.settle import Retention
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What is the same for all incarnations of a worker."""
+
+    handlers: Mapping[str, Handler]
+    schema: str
+    database: HandlerDatabase
+    within: Within
+    keep: Keep
+    queues: Queues
+    slots: int
+    threads: int
+    timing: Timing
+    deadline: timedelta  # the app's: for the connections that handlers use
+    arounds: Sequence[Around] = ()
+    boot: Boot = field(default_factory=Boot)
+    place: Callable[[], str] = lambda: "its database"  # the database, as people know it
+
 
 log = logging.getLogger("rowlock.worker")
 
@@ -33,7 +61,7 @@ class Registration:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: WorkerConfig,
         connection: Steady,
         *,
         worker: str,
@@ -108,3 +136,60 @@ class Registration:
         pardoned = self._connection.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
         if returned or pardoned:
             log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))
+
+
+# What has been failing for so many seconds is said: shorter outages pass by themselves.
+_FAILING_FOR = 30.0
+# One failure may be found to have begun a little sooner or later, by clocks that are read one after the other.
+_SAME = timedelta(seconds=1)
+
+
+class StatusWriter:
+    """What was said last; nothing is said while nothing changes."""
+
+    def __init__(self, worker: str, faults: tuple[int, str | None]) -> None:
+        """`faults` are how often in a row it began anew because of a fault of its own, and the last of those."""
+        self._worker = worker
+        self._faults = faults
+        self._told: tuple[object, ...] = (0, False, *faults, None, None)
+        self._since: datetime | None = None
+
+    def tell(
+        self,
+        connection: Steady,
+        *,
+        stuck: int,
+        stopping: bool,
+        unfit: str | None,
+        failing: Iterable[tuple[str, float] | None],
+    ) -> None:
+        """Say what has changed. One that cannot use the schema claims as little as one that stops.
+
+        `failing` is what goes wrong on each of its connections and with its chores, and for how many seconds.
+        """
+        restarts, fault = self._faults if unfit is None else (0, unfit)
+        fails, since = self._longest(failing)
+        state = (stuck, stopping or unfit is not None, restarts, fault, fails, since)
+        if state != self._told:
+            said = workers.tell(
+                worker=self._worker,
+                stuck=stuck,
+                stopping=state[1],
+                restarts=restarts,
+                fault=fault,
+                failing=fails,
+                since=since,
+            )
+            connection.run(said)
+            self._told = state
+
+    def _longest(self, failing: Iterable[tuple[str, float] | None]) -> tuple[str | None, datetime | None]:
+        """What has been failing for the longest, if it is long, and since when."""
+        what, seconds = max((one for one in failing if one is not None), key=lambda one: one[1], default=("", 0.0))
+        if seconds < _FAILING_FOR:
+            self._since = None
+            return None, None
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        if self._since is None or abs(since - self._since) > _SAME:
+            self._since = since
+        return what, self._since
