@@ -1,7 +1,8 @@
-"""Renew: a thread with a connection of its own keeps the worker's lease, and does the upkeep in between.
+"""Lease: until when a worker may trust its lease, and the thread that renews it and does chores.
 
-A thread, because a handler that blocks the event loop must not cost the worker its lease. The lease comes first: a
-chore is given up when it would delay a renewal by more than one deadline, and a renewal that fails is soon tried again.
+A thread, with a connection of its own, because a handler that blocks the event loop must not cost the worker its lease.
+The lease comes first: a chore is given up when it would delay a renewal by more than one deadline, and a renewal that
+fails is soon tried again.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from rowlock.store.workers import Renewed
 from rowlock.worker.loop_watchdog import ASK_EVERY, LoopWatchdog
 from rowlock.worker.settings import Timing
 
+log = logging.getLogger("rowlock.worker")
 
-def boottime() -> float:
-    """Seconds since this machine was started, those in which it was suspended included, where the system can tell."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS counts them in neither
-    return time.clock_gettime(clock)
+# After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
+_LONGEST_PAUSE = 0.5
+# A chore that goes on failing is told of again after so many seconds.
+_TELL_EVERY = 60.0
+# A thread that has nothing under way ends within this many seconds of being told.
+_AT_ONCE = 0.2
 
 
 class Lease:
@@ -79,14 +83,10 @@ class Lease:
         return self._until - self.now()
 
 
-log = logging.getLogger("rowlock.worker")
-
-# After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
-_LONGEST_PAUSE = 0.5
-# A chore that goes on failing is told of again after so many seconds.
-_TELL_EVERY = 60.0
-# A thread that has nothing under way ends within this many seconds of being told.
-_AT_ONCE = 0.2
+def boottime() -> float:
+    """Seconds since this machine was started, those in which it was suspended included, where the system can tell."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS counts them in neither
+    return time.clock_gettime(clock)
 
 
 class Unfinished(Enum):

@@ -1,4 +1,4 @@
-"""Report: what the log says about attempts and what became of them."""
+"""Logs: what a worker logs about its attempts, whatever the app's logging configuration disables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _EVERY: Final = 60.0
 # Names and arguments can be made up, and there is no end to them: of more reasons at once, only the jobs are counted.
 _MOST_REASONS: Final = 100
 _ANY: Final = ("other tasks", "unknown tasks, or arguments that do not fit")
-
 _WHY: Final = {
     "refused": "its retry policy does not retry this error",
     "result": "its result cannot be stored",

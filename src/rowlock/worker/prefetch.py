@@ -1,4 +1,4 @@
-"""Ahead: jobs that are claimed and have not begun. They wait for a slot, and sync ones for a thread as well."""
+"""Prefetch: the claimed jobs of a worker, those that wait for a slot, and how many to claim ahead."""
 
 from __future__ import annotations
 
@@ -12,15 +12,61 @@ from rowlock.model.outcome import Blocked, HandedBack, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.store.jobs import SUSPECT_FROM
 
+
+class HeldJobs:
+    """Jobs by their tokens. Of suspects there is one at a time: if this worker dies, it is known whose fault it was."""
+
+    def __init__(self) -> None:
+        self.suspect_ended: Callable[[], object] = _nothing
+        self.suspect_set_aside: Callable[[], object] = _nothing
+        self._rows: dict[str, Claimed] = {}
+        self._suspect: str | None = None  # its token
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def has_suspect(self) -> bool:
+        """Whether there is a suspect in hand."""
+        return self._suspect is not None
+
+    def add(self, row: Claimed) -> bool:
+        """A job was claimed; False for a second suspect, which has to go back."""
+        self._rows[row.token] = row
+        if row.crashes < SUSPECT_FROM:
+            return True
+        if self._suspect is not None:
+            return False
+        self._suspect = row.token
+        return True
+
+    def forget(self, row: Claimed) -> None:
+        """A job is out of our hands."""
+        self._rows.pop(row.token, None)
+        if row.token == self._suspect:
+            self._suspect = None
+            self.suspect_ended()
+        elif row.crashes >= SUSPECT_FROM:
+            self.suspect_set_aside()
+
+    def tokens(self) -> list[str]:
+        """The tokens of all."""
+        return list(self._rows)
+
+    def rows(self) -> list[Claimed]:
+        """All of them."""
+        return list(self._rows.values())
+
+    def without(self, *others: Collection[str]) -> list[Claimed]:
+        """Those that none of these contain."""
+        return [row for token, row in self._rows.items() if not any(token in tokens for tokens in others)]
+
+
+def _nothing() -> None: ...
+
+
 # A job claimed ahead waits this long for a slot or a thread, then goes back: other workers may be free.
 STALE_AFTER = 1.0
-
-
-def unbegun(row: Claimed) -> Unsettled:
-    """What becomes of a job that was claimed ahead and does not begin here."""
-    if row.crashes < SUSPECT_FROM:
-        return HandedBack()
-    return Blocked("suspect", f"{row.crashes} workers died while they ran it; each worker runs one such job at a time")
 
 
 class PrefetchQueue:
@@ -114,6 +160,13 @@ class PrefetchQueue:
         self._ended_before, self._ended = self._ended, 0
 
 
+def unbegun(row: Claimed) -> Unsettled:
+    """What becomes of a job that was claimed ahead and does not begin here."""
+    if row.crashes < SUSPECT_FROM:
+        return HandedBack()
+    return Blocked("suspect", f"{row.crashes} workers died while they ran it; each worker runs one such job at a time")
+
+
 # In flight at once: 27k jobs a second with 100, 37k with 1,000; more only makes a crash cost more.
 _MOST_AHEAD = 1_000
 _WEIGHT = 0.5
@@ -157,55 +210,3 @@ class PrefetchSize:
         else:
             wanted = int(self._slots * round_trip / self._run_time)
             self.size = min(wanted, max(self.size * 2, self._slots), _MOST_AHEAD)
-
-
-class HeldJobs:
-    """Jobs by their tokens. Of suspects there is one at a time: if this worker dies, it is known whose fault it was."""
-
-    def __init__(self) -> None:
-        self.suspect_ended: Callable[[], object] = _nothing
-        self.suspect_set_aside: Callable[[], object] = _nothing
-        self._rows: dict[str, Claimed] = {}
-        self._suspect: str | None = None  # its token
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @property
-    def has_suspect(self) -> bool:
-        """Whether there is a suspect in hand."""
-        return self._suspect is not None
-
-    def add(self, row: Claimed) -> bool:
-        """A job was claimed; False for a second suspect, which has to go back."""
-        self._rows[row.token] = row
-        if row.crashes < SUSPECT_FROM:
-            return True
-        if self._suspect is not None:
-            return False
-        self._suspect = row.token
-        return True
-
-    def forget(self, row: Claimed) -> None:
-        """A job is out of our hands."""
-        self._rows.pop(row.token, None)
-        if row.token == self._suspect:
-            self._suspect = None
-            self.suspect_ended()
-        elif row.crashes >= SUSPECT_FROM:
-            self.suspect_set_aside()
-
-    def tokens(self) -> list[str]:
-        """The tokens of all."""
-        return list(self._rows)
-
-    def rows(self) -> list[Claimed]:
-        """All of them."""
-        return list(self._rows.values())
-
-    def without(self, *others: Collection[str]) -> list[Claimed]:
-        """Those that none of these contain."""
-        return [row for token, row in self._rows.items() if not any(token in tokens for tokens in others)]
-
-
-def _nothing() -> None: ...

@@ -1,4 +1,4 @@
-"""Progress: what running attempts say of how far they are, the latest word of each, until the settler writes it."""
+"""Progress: that running attempts have begun, and how far they are, until the settler writes it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from rowlock.db.link import Link, Refused
 from rowlock.model.row import Claimed
 from rowlock.store import jobs
 
+log = logging.getLogger("rowlock.worker")
+
 # People watch progress; more often than this it would only wear out the rows.
 _EVERY = 1.0
+
+# Tries of a batch before it is halved.
+_TRIES = 2
 
 Said = tuple[Claimed, float, str | None]
 
@@ -69,13 +74,6 @@ class ProgressBoard:
                 self._expected = True
                 self._loop.call_later(_EVERY, self._become_due)
             return [word for token, word in said.items() if token not in self._said]
-
-
-log = logging.getLogger("rowlock.worker")
-
-
-# Tries of a batch before it is halved.
-_TRIES = 2
 
 
 class StartMarker:

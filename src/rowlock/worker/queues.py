@@ -1,4 +1,4 @@
-"""Where to look for jobs: queues in order, priorities within, and above the floor."""
+"""Queues: which queues a worker serves, in which order, and from which place on it looks for jobs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,12 @@ from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.store import workers
 from rowlock.store.jobs import PRIORITIES, Lane
 
-# Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
-# among 300,000 dead rows, so it is repeated after a pause of many times what it took: how many, and how long at most.
-# An idle worker has nothing better to do; a busy one would lose a sixth of its time to a look every second.
-_IDLE_PAUSE = (10.0, 1.0)
-_BUSY_PAUSE = (20.0, 10.0)
-# Six idle workers with a look a second took two thirds of a core after a million jobs under a held snapshot. From here
-# on one worker looks for the fleet and tells the others where a job waits; their own looks become rare.
-_DEAR = 0.004
-_DEAR_PAUSE = (20_000.0, 900.0)
-_ASKED_PAUSE = (20.0, 10.0)
-# One slow look may be the machine's fault, but not if it took so many seconds.
-_DEAR_LOOKS = 2
-_NO_CHANCE = 1.0
-
+log = logging.getLogger("rowlock.worker")
 
 # Every queue that there is.
 ALL = "*"
+
+_MOST_TASKS = 3  # that a line names for a queue
 
 
 class Queues:
@@ -79,6 +68,57 @@ class Queues:
         # The largest of u^(1/w) picks each queue with a chance proportional to its weight.
         draws = {name: random.random() ** (1 / weight) for name, weight in self._weights.items()}
         return sorted(self.names, key=draws.__getitem__, reverse=True)
+
+
+def tasks_by_queue(handlers: Mapping[str, Handler]) -> dict[str, list[str]]:
+    """The queues of these tasks, each with the names of its tasks."""
+    places: dict[str, list[str]] = {}
+    for handler in handlers.values():
+        tasks = places.setdefault(handler.spec.queue, [])
+        if handler.spec.name not in tasks:  # under an alias, or as another version
+            tasks.append(handler.spec.name)
+    return places
+
+
+async def warn_of_unserved_queues(handlers: Mapping[str, Handler], mine: Queues, link: Link, *, worker: str) -> None:
+    """Say at the start which queues of the app's tasks this worker leaves alone; a warning if nobody serves them."""
+    places = tasks_by_queue(handlers)
+    others = sorted(places.keys() - set(mine.names))
+    if not others:
+        return
+    served = set(await link.run(workers.serving(queues=others, but=worker)))
+    if elsewhere := [queue for queue in others if queue in served]:
+        log.info("other workers look into %s, where tasks of this app are, too", ", ".join(elsewhere))
+    if nowhere := [queue for queue in others if queue not in served]:
+        log.warning(
+            "no worker looks into %s: jobs there wait. Give this worker --queues %s, or --queues '*' for all queues",
+            "; ".join(f"{queue}, where {_listed(places[queue])} {_is(places[queue])}" for queue in nowhere),
+            ",".join([*mine.names, *nowhere]),
+        )
+
+
+def _listed(tasks: list[str]) -> str:
+    shown = ", ".join(tasks[:_MOST_TASKS])
+    return shown if len(tasks) <= _MOST_TASKS else f"{shown} and {len(tasks) - _MOST_TASKS} more tasks"
+
+
+def _is(tasks: list[str]) -> str:
+    return "is" if len(tasks) == 1 else "are"
+
+
+# Late commits and moved jobs land below the floor. A look from the bottom takes 0.3 ms on a healthy table and 160 ms
+# among 300,000 dead rows, so it is repeated after a pause of many times what it took: how many, and how long at most.
+# An idle worker has nothing better to do; a busy one would lose a sixth of its time to a look every second.
+_IDLE_PAUSE = (10.0, 1.0)
+_BUSY_PAUSE = (20.0, 10.0)
+# Six idle workers with a look a second took two thirds of a core after a million jobs under a held snapshot. From here
+# on one worker looks for the fleet and tells the others where a job waits; their own looks become rare.
+_DEAR = 0.004
+_DEAR_PAUSE = (20_000.0, 900.0)
+_ASKED_PAUSE = (20.0, 10.0)
+# One slow look may be the machine's fault, but not if it took so many seconds.
+_DEAR_LOOKS = 2
+_NO_CHANCE = 1.0
 
 
 class Floors:
@@ -189,44 +229,3 @@ def in_order(rows: list[Claimed], lanes: Sequence[Lane]) -> None:
     if len({(row.queue, row.priority) for row in rows}) > 1:
         rank = {(lane.queue, lane.priority): number for number, lane in enumerate(lanes)}
         rows.sort(key=lambda row: rank[row.queue, row.priority])
-
-
-log = logging.getLogger("rowlock.worker")
-
-_MOST_TASKS = 3  # that a line names for a queue
-
-
-def tasks_by_queue(handlers: Mapping[str, Handler]) -> dict[str, list[str]]:
-    """The queues of these tasks, each with the names of its tasks."""
-    places: dict[str, list[str]] = {}
-    for handler in handlers.values():
-        tasks = places.setdefault(handler.spec.queue, [])
-        if handler.spec.name not in tasks:  # under an alias, or as another version
-            tasks.append(handler.spec.name)
-    return places
-
-
-async def warn_of_unserved_queues(handlers: Mapping[str, Handler], mine: Queues, link: Link, *, worker: str) -> None:
-    """Say at the start which queues of the app's tasks this worker leaves alone; a warning if nobody serves them."""
-    places = tasks_by_queue(handlers)
-    others = sorted(places.keys() - set(mine.names))
-    if not others:
-        return
-    served = set(await link.run(workers.serving(queues=others, but=worker)))
-    if elsewhere := [queue for queue in others if queue in served]:
-        log.info("other workers look into %s, where tasks of this app are, too", ", ".join(elsewhere))
-    if nowhere := [queue for queue in others if queue not in served]:
-        log.warning(
-            "no worker looks into %s: jobs there wait. Give this worker --queues %s, or --queues '*' for all queues",
-            "; ".join(f"{queue}, where {_listed(places[queue])} {_is(places[queue])}" for queue in nowhere),
-            ",".join([*mine.names, *nowhere]),
-        )
-
-
-def _listed(tasks: list[str]) -> str:
-    shown = ", ".join(tasks[:_MOST_TASKS])
-    return shown if len(tasks) <= _MOST_TASKS else f"{shown} and {len(tasks) - _MOST_TASKS} more tasks"
-
-
-def _is(tasks: list[str]) -> str:
-    return "is" if len(tasks) == 1 else "are"

@@ -1,7 +1,8 @@
-"""Reconcile: what the database says this worker holds, against what it knows of.
+"""Reconcile: compares what the database says of this worker's jobs with what the worker knows.
 
 Claims whose answer was lost are held by a worker that does not know of them; attempts whose job was taken away go on
-without knowing. What is so at two looks in a row is no matter of timing any more.
+without knowing. A difference that two looks in a row find is no matter of timing any more. A job that somebody has
+asked to cancel says so in its row; the notification is only a hint to look.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ log = logging.getLogger("rowlock.worker")
 
 # Tries of a batch before it is halved.
 _TRIES = 2
+
+# The notification may be lost: so often we look by ourselves while anything is in hand.
+_EVERY = 1.0
+# Anybody may notify: no more often than this it makes us look.
+_LEAST = 0.05
 
 
 class Reconciler:
@@ -100,12 +106,6 @@ class Reconciler:
 def _say(returned: Sequence[str]) -> None:
     if returned:
         log.warning("gave back %d jobs whose claim was not answered", len(returned))
-
-
-# The notification may be lost: so often we look by ourselves while anything is in hand.
-_EVERY = 1.0
-# Anybody may notify: no more often than this it makes us look.
-_LEAST = 0.05
 
 
 class Canceller:

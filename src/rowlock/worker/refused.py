@@ -1,8 +1,9 @@
-"""Aside: what could not be written with the rest, or is too large to be, on a connection of its own.
+"""Refused: what PostgreSQL refuses, outcomes and claims, is taken apart until it stands alone.
 
-A batch that fails is halved until what is wrong with it stands alone. The others wait for none of this: they are
-settled on the worker's usual connection meanwhile. What stands alone and fails again and again ends as failed, with
-that error; if even this is refused, the job is set aside, as one that waits for code, with the reason.
+A batch of outcomes that fails, or is too large, goes to a connection of its own. It is halved until what is wrong with
+it stands alone; the others are settled on the worker's usual connection meanwhile. What stands alone and fails again
+and again ends as failed, with that error; if even this is refused, the job is set aside, as one that waits for code,
+with the reason. Where a claim fails again and again, its jobs are claimed one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from time import monotonic
 from typing import Any, TypeVar
 
 from rowlock.db.link import Link, Refused
@@ -28,8 +28,9 @@ from rowlock.workflow.logs import log_fields
 
 log = logging.getLogger("rowlock.worker")
 
-Finished = tuple[Claimed, Unsettled]
-Write = Callable[[Link, Sequence[Any]], Awaitable[None]]
+# The reason of a job that is set aside begins so; job_take_up passes it over.
+REFUSES = "PostgreSQL refuses"
+_LONGEST_REASON = 1_000
 
 # What fails alone is tried again after so many seconds, then twice as many, up to the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
@@ -41,18 +42,12 @@ _DEADLINE = 60.0
 # The connection is closed when it was not needed for so many seconds.
 _IDLE = 10.0
 _MAKE_EVERY = 1.0
-# The reason of a job that is set aside begins so; job_take_up passes it over.
-REFUSES = "PostgreSQL refuses"
-_LONGEST_REASON = 1_000
 
-
-@dataclass(slots=True, eq=False)
-class _Part:
-    """A part of a batch, and how it has fared."""
-
-    batch: Sequence[Finished]
-    since: float
-    failures: int = 0
+Finished = tuple[Claimed, Unsettled]
+Write = Callable[[Link, Sequence[Any]], Awaitable[None]]
+P = TypeVar("P")
+# A job's id, and the claim of that one alone.
+Candidate = tuple[str, Query[Claimed]]
 
 
 class RefusedOutcomes:
@@ -75,7 +70,7 @@ class RefusedOutcomes:
 
     def add(self, batch: Sequence[Finished]) -> None:
         """Settle this, apart."""
-        self._put(_Part(batch, monotonic()))
+        self._put(_Part(batch, time.monotonic()))
 
     async def run(self) -> None:
         """Settle until cancelled."""
@@ -97,7 +92,7 @@ class RefusedOutcomes:
                 part = self._parts.popleft()
                 try:
                     await self._write(self._link, part.batch)
-                    self.good_at = monotonic()
+                    self.good_at = time.monotonic()
                 except Refused as error:
                     await self._failed(part, error)
 
@@ -106,9 +101,9 @@ class RefusedOutcomes:
         self._some.set()
 
     async def _failed(self, part: _Part, error: Refused) -> None:
-        if error.lacks_partition and monotonic() - self._made_at > _MAKE_EVERY:
+        if error.lacks_partition and time.monotonic() - self._made_at > _MAKE_EVERY:
             await self._make_partitions()
-            self._made_at = monotonic()
+            self._made_at = time.monotonic()
             self._put(part)
         elif len(part.batch) > 1:
             middle = len(part.batch) // 2
@@ -149,6 +144,15 @@ class RefusedOutcomes:
         return False
 
 
+@dataclass(slots=True, eq=False)
+class _Part:
+    """A part of a batch, and how it has fared."""
+
+    batch: Sequence[Finished]
+    since: float
+    failures: int = 0
+
+
 def _instead(row: Claimed, outcome: Unsettled, error: Refused) -> list[Unsettled]:
     """What may stand in for an outcome. A workflow that ends as failed is not undone any more: better it waits, and the
     next worker that starts tries again, from its record.
@@ -173,11 +177,6 @@ TRIES = 2
 SINGLY = 100
 # That claims fail is said so often.
 _TELL_EVERY = 60.0
-
-P = TypeVar("P")
-
-# A job's id, and the claim of that one alone.
-Candidate = tuple[str, Query[Claimed]]
 
 
 class Singly:

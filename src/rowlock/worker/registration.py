@@ -1,4 +1,4 @@
-"""Register: how an incarnation enters its name and its lease, and makes good what those before it have left."""
+"""Registration: a worker's row in the database, from its first entry to its latest condition."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Retention
 
+log = logging.getLogger("rowlock.worker")
+
+# How far back a worker that was cut off looks for its jobs among those rescued.
+_PARDON_WITHIN = timedelta(days=1)
+# Between two tries, where the server answers and does not let us in.
+_PAUSE = 0.5
+# What has been failing for so many seconds is said: shorter outages pass by themselves.
+_FAILING_FOR = 30.0
+# One failure may be found to have begun a little sooner or later, by clocks that are read one after the other.
+_SAME = timedelta(seconds=1)
+
+Faults = tuple[int, str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
@@ -45,15 +58,6 @@ class WorkerConfig:
     arounds: Sequence[Around] = ()
     boot: Boot = field(default_factory=Boot)
     place: Callable[[], str] = lambda: "its database"  # the database, as people know it
-
-
-log = logging.getLogger("rowlock.worker")
-
-# How far back a worker that was cut off looks for its jobs among those rescued.
-_PARDON_WITHIN = timedelta(days=1)
-# Between two tries, where the server answers and does not let us in.
-_PAUSE = 0.5
-Faults = tuple[int, str | None]
 
 
 class Registration:
@@ -136,12 +140,6 @@ class Registration:
         pardoned = self._connection.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
         if returned or pardoned:
             log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))
-
-
-# What has been failing for so many seconds is said: shorter outages pass by themselves.
-_FAILING_FOR = 30.0
-# One failure may be found to have begun a little sooner or later, by clocks that are read one after the other.
-_SAME = timedelta(seconds=1)
 
 
 class StatusWriter:

@@ -1,4 +1,4 @@
-"""Settle: finished attempts pile up while the previous settle is under way; the next one takes them all."""
+"""Settle: finished attempts pile up while a statement is under way; the next one writes them all."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ _TRIES = 2
 _LARGE_RECORD = 1024 * 1024
 # A row that somebody else has locked is tried again after this many seconds.
 _LOCKED_PAUSE = 0.05
+_LONGEST_TYPE = 200
 
 # Builds the statement that writes a batch of one kind of outcomes.
 Write = Callable[[Sequence[Any]], Query[str]]
@@ -294,9 +295,6 @@ class Retention:
             await asyncio.sleep(1)
         finally:
             steady.close()
-
-
-_LONGEST_TYPE = 200
 
 
 class Breakers:

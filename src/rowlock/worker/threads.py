@@ -1,4 +1,4 @@
-"""Threads for sync handlers. Python cannot stop a thread: one whose attempt is over is left behind, and replaced."""
+"""Threads: sync handlers run in threads of their own, which are left behind and replaced when stuck."""
 
 from __future__ import annotations
 

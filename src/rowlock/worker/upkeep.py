@@ -38,8 +38,11 @@ _MERGE_AFTER = timedelta(minutes=5)
 _MERGED_AT_ONCE = 5
 # Chores come round a little sooner than they say, at random: this share of their pause counts as lately.
 _LATELY = 0.8
+# Rows of one statement, and statements of one sweep: it shares its thread with the lease.
 _BATCH = 5_000
 _BATCHES = 20
+# Clocks are set by less than that all the time.
+_LEAST = timedelta(seconds=1)
 
 
 def chores(
@@ -218,11 +221,6 @@ def remove_firings(connection: Steady) -> None:
     for _ in range(_BATCHES):
         if connection.run(firing.remove(_BATCH))[0] < _BATCH:
             return
-
-
-# Statements that one look sends: it shares its thread with the lease.
-# Clocks are set by less than that all the time.
-_LEAST = timedelta(seconds=1)
 
 
 class Hastener:

@@ -1,4 +1,4 @@
-"""A step's tries: each ends as done, as failed for good, or as to be tried again, and that is written at once."""
+"""Steps: the functions that they call, and their tries; the end of each try is recorded at once."""
 
 from __future__ import annotations
 
@@ -33,6 +33,16 @@ from rowlock.workflow.waits import NextTry
 if TYPE_CHECKING:
     from rowlock.workflow.execution import Execution
 
+# Longer inputs are not remembered, and so not compared: a record is no place for documents.
+_LONGEST_INPUT = 16 * 1024
+_LONGEST_NAME = 200
+
+# What both ways to write JSON write alike: they must, for an enumeration may come back as what it stands for.
+_SCALARS = frozenset({str, int, bool, type(None)})
+_PLAIN = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+_known: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
+
 
 class StepCall(NamedTuple):
     """A step: what it calls, and how often it is tried."""
@@ -47,6 +57,78 @@ class StepCall(NamedTuple):
     retry: Retry
     timeout: timedelta | None = None
     connection: object | None = None
+
+
+class FunctionInfo(NamedTuple):
+    """What is known of a function that steps call: whether it is awaited on the loop, else it runs in a thread; and how
+    what it answers is remembered.
+    """
+
+    is_async: bool
+    result: Result
+
+
+def function_of(called: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, where a task is given."""
+    handler = getattr(called, "handler", None)
+    if not isinstance(handler, Handler):
+        return called
+    if handler.is_workflow:
+        raise WorkflowError(
+            f"{handler.spec.name!r} is a workflow, and no step of another; run it as a child: ctx.run(….bind(…))"
+        )
+    return handler.function
+
+
+def info_of(function: Callable[..., Any]) -> FunctionInfo:
+    """What is known of it; found out once, for every step asks."""
+    try:
+        known = _known.get(function)
+        if known is None:
+            known = _known[function] = _found_out(function)
+    except TypeError:  # it takes no weak reference, or is not hashable
+        return _found_out(function)
+    return known
+
+
+def _found_out(function: Callable[..., Any]) -> FunctionInfo:
+    return FunctionInfo(is_async=_is_async(function), result=Result.of(function))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a step of it is called unless it is given a name."""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    if name == "<lambda>":
+        raise WorkflowError("a lambda has no name to be remembered by; say ctx.using(name=…).step(…)")
+    return name
+
+
+@lru_cache(1024)  # every step asks
+def check_name(name: str) -> str:
+    """A name of a step or a signal: printable, and without what stands between it and its branch or number."""
+    if not name or not name.isprintable() or "/" in name or "#" in name:
+        raise WorkflowError(f"{name!r} cannot name a step or a signal: use printable characters other than / and #")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise WorkflowError(f"the name {name[:40]!r}… is longer than {_LONGEST_NAME} bytes")
+    return name
+
+
+def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
+    """What a call is given, where that is plain JSON and short: a replay must give the same."""
+    if not args and not kwargs:
+        return None
+    try:
+        if not kwargs and _SCALARS.issuperset(map(type, args)):  # most are, and every step asks
+            text = to_json(args).decode()
+        else:
+            text = _PLAIN.encode([*args, kwargs] if kwargs else args)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None
 
 
 async def run(play: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
@@ -87,73 +169,6 @@ async def _try(play: Execution, work: StepCall, failures: int) -> Any:  # noqa: 
             return work.known.result.decode(text)
     await play.hold(NextTry())
     return None
-
-
-def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> Record:
-    """What becomes of a step after an error: another try later, or none."""
-    key, _, position = work.place
-    if isinstance(error, Snooze):
-        return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
-    wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
-    told = describe(_shown(error)).to_json()
-    failures += 1
-    if failures >= work.retry.attempts or not wanted:
-        return Record(key, position, work.kind, "failed", work.given, error=told, attempts=failures, ago=took)
-    delay = error.delay if isinstance(error, RetryAfter) else work.retry.delay(failures, random.random)
-    return Record(
-        key, position, work.kind, "retrying", work.given, error=told, attempts=failures, delay=delay, ago=took
-    )
-
-
-def _done(work: StepCall, text: str | None, failures: int, took: float) -> Record:
-    key, _, position = work.place
-    return Record(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
-
-
-def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
-    failure = recalled(error)
-    return StepFailed(
-        key,
-        error_type=failure.type,
-        message=failure.message,
-        remote_traceback=failure.traceback,
-        attempts=attempts,
-    )
-
-
-def _goes_through(work: StepCall, error: BaseException) -> bool:
-    """Whether an error ends more than this try.
-
-    A cancellation of the task that runs it does, and what a step says to its workflow (Cancel, say). An undo has
-    nothing to say: if its error escaped, the others would not run.
-    """
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > 0  # else it is the function's own, as of a task that it waited for
-    if isinstance(error, LeaseLost):
-        return True
-    return work.kind != "undo" and isinstance(error, Interruption) and not isinstance(error, Snooze | RetryAfter)
-
-
-class _Misfit(Exception):
-    """The function has done its work, and what it answers cannot be remembered: to do it again is not the cure."""
-
-    def __init__(self, fault: Exception) -> None:
-        self.fault = fault
-
-
-def _shown(error: BaseException) -> BaseException:
-    """The error as its function, or its result, has raised it."""
-    return error.fault if isinstance(error, _Misfit) else error
-
-
-def _encoded(work: StepCall, value: object) -> str | None:
-    try:
-        return work.known.result.encode(value)
-    except Interruption:
-        raise
-    except Exception as fault:  # of a result that cannot be stored, or of its own serializer
-        raise _Misfit(fault) from fault
 
 
 async def _called(play: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
@@ -227,84 +242,68 @@ def _recorded(play: Execution, record: Record) -> Conversation[None]:
         )
 
 
-# Longer inputs are not remembered, and so not compared: a record is no place for documents.
-_LONGEST_INPUT = 16 * 1024
-_LONGEST_NAME = 200
+def _encoded(work: StepCall, value: object) -> str | None:
+    try:
+        return work.known.result.encode(value)
+    except Interruption:
+        raise
+    except Exception as fault:  # of a result that cannot be stored, or of its own serializer
+        raise _Misfit(fault) from fault
 
 
-class FunctionInfo(NamedTuple):
-    """What is known of a function that steps call: whether it is awaited on the loop, else it runs in a thread; and how
-    what it answers is remembered.
+def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> Record:
+    """What becomes of a step after an error: another try later, or none."""
+    key, _, position = work.place
+    if isinstance(error, Snooze):
+        return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
+    wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
+    told = describe(_shown(error)).to_json()
+    failures += 1
+    if failures >= work.retry.attempts or not wanted:
+        return Record(key, position, work.kind, "failed", work.given, error=told, attempts=failures, ago=took)
+    delay = error.delay if isinstance(error, RetryAfter) else work.retry.delay(failures, random.random)
+    return Record(
+        key, position, work.kind, "retrying", work.given, error=told, attempts=failures, delay=delay, ago=took
+    )
+
+
+def _done(work: StepCall, text: str | None, failures: int, took: float) -> Record:
+    key, _, position = work.place
+    return Record(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
+
+
+def _failed(key: str, error: str | None, attempts: int) -> StepFailed:
+    failure = recalled(error)
+    return StepFailed(
+        key,
+        error_type=failure.type,
+        message=failure.message,
+        remote_traceback=failure.traceback,
+        attempts=attempts,
+    )
+
+
+def _goes_through(work: StepCall, error: BaseException) -> bool:
+    """Whether an error ends more than this try.
+
+    A cancellation of the task that runs it does, and what a step says to its workflow (Cancel, say). An undo has
+    nothing to say: if its error escaped, the others would not run.
     """
-
-    is_async: bool
-    result: Result
-
-
-_known: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
-# What both ways to write JSON write alike: they must, for an enumeration may come back as what it stands for.
-_SCALARS = frozenset({str, int, bool, type(None)})
-_PLAIN = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0  # else it is the function's own, as of a task that it waited for
+    if isinstance(error, LeaseLost):
+        return True
+    return work.kind != "undo" and isinstance(error, Interruption) and not isinstance(error, Snooze | RetryAfter)
 
 
-def function_of(called: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, where a task is given."""
-    handler = getattr(called, "handler", None)
-    if not isinstance(handler, Handler):
-        return called
-    if handler.is_workflow:
-        raise WorkflowError(
-            f"{handler.spec.name!r} is a workflow, and no step of another; run it as a child: ctx.run(….bind(…))"
-        )
-    return handler.function
+class _Misfit(Exception):
+    """The function has done its work, and what it answers cannot be remembered: to do it again is not the cure."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
 
 
-def info_of(function: Callable[..., Any]) -> FunctionInfo:
-    """What is known of it; found out once, for every step asks."""
-    try:
-        known = _known.get(function)
-        if known is None:
-            known = _known[function] = _found_out(function)
-    except TypeError:  # it takes no weak reference, or is not hashable
-        return _found_out(function)
-    return known
-
-
-def _found_out(function: Callable[..., Any]) -> FunctionInfo:
-    return FunctionInfo(is_async=_is_async(function), result=Result.of(function))
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What a step of it is called unless it is given a name."""
-    name = getattr(function, "__name__", None) or type(function).__name__
-    if name == "<lambda>":
-        raise WorkflowError("a lambda has no name to be remembered by; say ctx.using(name=…).step(…)")
-    return name
-
-
-@lru_cache(1024)  # every step asks
-def check_name(name: str) -> str:
-    """A name of a step or a signal: printable, and without what stands between it and its branch or number."""
-    if not name or not name.isprintable() or "/" in name or "#" in name:
-        raise WorkflowError(f"{name!r} cannot name a step or a signal: use printable characters other than / and #")
-    if len(name.encode()) > _LONGEST_NAME:
-        raise WorkflowError(f"the name {name[:40]!r}… is longer than {_LONGEST_NAME} bytes")
-    return name
-
-
-def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
-    """What a call is given, where that is plain JSON and short: a replay must give the same."""
-    if not args and not kwargs:
-        return None
-    try:
-        if not kwargs and _SCALARS.issuperset(map(type, args)):  # most are, and every step asks
-            text = to_json(args).decode()
-        else:
-            text = _PLAIN.encode([*args, kwargs] if kwargs else args)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None
+def _shown(error: BaseException) -> BaseException:
+    """The error as its function, or its result, has raised it."""
+    return error.fault if isinstance(error, _Misfit) else error
