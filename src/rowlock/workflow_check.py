@@ -115,8 +115,10 @@ class Check:
 async def _replayed(one: Recalled, handler: Handler, steps: list[Step], now: datetime) -> str | None:
     row = _row(one)
     nobody = ReplayEnvironment(now)
-    endings = TransactionResources(ground=nobody, handlers={}, keep=lambda *_: timedelta(0), last_words=lambda _: ())
-    running.set(CurrentJob(RunningAttempt(row), ignore_progress, _Silent(), endings))
+    resources = TransactionResources(
+        transactions=nobody, handlers={}, keep=lambda *_: timedelta(0), last_progress=lambda _: ()
+    )
+    running.set(CurrentJob(RunningAttempt(row), ignore_progress, _Silent(), resources))
     return await difference(row, handler, steps, now=now)
 
 

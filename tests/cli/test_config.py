@@ -316,9 +316,9 @@ def test_a_worker_in_python_takes_what_it_is_not_given_from_the_environment(
     environment = app.worker()
     constructor = app.worker(slots=3, queues="other")
 
-    assert (environment._setup.slots, environment._setup.threads) == (7, 7)
-    assert environment._setup.queues.names == ("mail", "default")
-    assert (constructor._setup.slots, constructor._setup.queues.names) == (3, ("other",))
+    assert (environment._config.slots, environment._config.threads) == (7, 7)
+    assert environment._config.queues.names == ("mail", "default")
+    assert (constructor._config.slots, constructor._config.queues.names) == (3, ("other",))
 
 
 @deep

@@ -141,7 +141,7 @@ def tick(ticker: Reckless, over: threading.Event) -> None:
     looking = firer()
     while not over.is_set():
         with suppress(Undone, Unreachable, psycopg.Error):
-            looking.look(ticker)
+            looking.fire_due(ticker)
 
 
 def terminate_one(db: Db) -> int:
@@ -277,10 +277,10 @@ def test_a_clock_that_jumps_ahead_fires_no_more_than_the_policy_allows(
     policies: Clock, connection: Steady, db: Db
 ) -> None:
     looking = firer()
-    looking.look(connection)
+    looking.fire_due(connection)
 
     policies.go(90 * MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
 
     late = {
         name: [slot - NOON for slot in jobs_of(db, name)[1:]]
@@ -301,16 +301,16 @@ def test_a_clock_that_goes_back_fires_nothing_twice_and_goes_on_where_it_was(
     policies: Clock, connection: Steady, db: Db, back: timedelta
 ) -> None:
     looking = firer()
-    looking.look(connection)
+    looking.fire_due(connection)
     before = made(db)
 
     policies.go(-back)
     while policies.at < NOON:
-        looking.look(connection)
+        looking.fire_due(connection)
         policies.go(back / 20)
     again = made(db)
     policies.go(HOUR)
-    looking.look(connection)
+    looking.fire_due(connection)
 
     assert again == before
     assert jobs_of(db, "hour none") == [NOON, NOON + HOUR]
@@ -324,7 +324,7 @@ def test_a_jump_there_and_back_fires_no_slot_twice(policies: Clock, connection: 
         policies.go(leap)
         for _ in range(3):
             policies.go(MINUTE)
-            looking.look(connection)
+            looking.fire_due(connection)
 
     assert all(len(ids) == 1 for ids in made(db).values())
     assert one(db, "select bool_and(next_at > rowlock.now()) from rowlock.schedules where name like 'minute%%'")

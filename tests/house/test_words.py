@@ -26,7 +26,6 @@ INSTEAD = {
     "dedupe": "key",
     "dequeue": "claim",
     "eta": "run_at",
-    "execution": "job, or attempt",
     "fetch": "claim",
     "heartbeat": "lease, renew",
     "hibernate": "park",

@@ -17,8 +17,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "workflow/attempt.py",
-                "    stopped = _stopped(play)\n    return HandedBack() if stopped is None else stopped\n",
-                "    stopped = _stopped(play)\n    return failure.outcome([]) if isinstance(stopped, HandedBack) else stopped or HandedBack()\n",
+                "    stopped = _stopped(execution)\n    return HandedBack() if stopped is None else stopped\n",
+                "    stopped = _stopped(execution)\n    return failure.outcome([]) if isinstance(stopped, HandedBack) else stopped or HandedBack()\n",
             ),
         ],
     ),
@@ -76,8 +76,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "workflow/attempt.py",
-                " or (play.held.asked and not row.cancelling):\n        return HandedBack()\n    if row.cancelling or row.expired:",
-                ":\n        return HandedBack()\n    if row.cancelling or row.expired or play.held.asked:",
+                " or (execution.held.cancel_requested and not row.cancelling):\n        return HandedBack()\n    if row.cancelling or row.expired:",
+                ":\n        return HandedBack()\n    if row.cancelling or row.expired or execution.held.cancel_requested:",
             ),
         ],
     ),
@@ -386,8 +386,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "worker/upkeep.py",
-                'Chore("rescue", rescuer.search_every, rescuer.look)',
-                'Chore("rescue", timedelta(days=1), rescuer.look)',
+                'Chore("rescue", rescuer.search_every, rescuer.run)',
+                'Chore("rescue", timedelta(days=1), rescuer.run)',
             ),
         ],
     ),
@@ -480,7 +480,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_cancel.py::test_a_mark_is_found_without_a_notification",
         [
             Change(
-                "worker/reconcile.py", "        self._look_after(_EVERY)\n\n    async def look", "\n    async def look"
+                "worker/reconcile.py", "        self._look_after(_EVERY)\n\n    async def run_due", "\n    async def run_due"
             ),
             Change(
                 "worker/reconcile.py",
@@ -2127,7 +2127,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "failing-chore-once",
         "a chore that fails for hours is told of once",
         "tests/worker/test_failing.py::test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works",
-        [Change("worker/lease.py", "if now - chore.told >= _TELL_EVERY:", "if now - chore.told >= inf:")],
+        [Change("worker/lease.py", "if now - chore.logged_at >= _LOG_EVERY:", "if now - chore.logged_at >= inf:")],
     ),
     Mutant(
         "failing-chore-unseen",
@@ -2236,7 +2236,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "step-after-the-lease",
         "a step begins although the worker's lease is over, and another runs it at the same time",
         "tests/workflow/test_undo_to_its_end.py::test_a_step_does_not_begin_when_the_lease_is_over",
-        [Change("workflow/execution.py", " or not self.stage.ledger.is_ours():", ":")],
+        [Change("workflow/execution.py", " or not self.environment.store.is_ours():", ":")],
     ),
     Mutant(
         "migration-that-cancels",

@@ -27,7 +27,7 @@ def said(caplog: pytest.LogCaptureFixture, what: str) -> list[str]:
 def test_a_chore_that_goes_on_failing_is_told_of_again_until_it_works(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rowlock.worker.lease._TELL_EVERY", 0.1)
+    monkeypatch.setattr("rowlock.worker.lease._LOG_EVERY", 0.1)
     caplog.set_level("INFO")
     db.execute(STOPS)
 

@@ -90,9 +90,9 @@ def test_what_others_say_lowers_a_floor_for_one_look_and_raises_none() -> None:
     floors.raise_to([row("a", 0, "2026-01-02", "1")])
     floors.looked_below(100.0, took=0.6)
 
-    floors.told("a", 0, "2026-01-03", "2")
+    floors.hint("a", 0, "2026-01-03", "2")
     above = floors.until_look_below(100.0, idle=True)
-    floors.told("a", 0, "2026-01-01", "2")
+    floors.hint("a", 0, "2026-01-01", "2")
     lowered = floors.lanes(["a"], below=True)[PRIORITIES.index(0)]
     below = floors.until_look_below(100.0, idle=True)
     floors.looked_below(101.0, took=0.001)

@@ -194,7 +194,7 @@ def test_many_words_from_many_threads_are_taken_once_for_each_attempt() -> None:
 
 def count_up(board: ProgressBoard, row: Claimed) -> None:
     for n in range(1001):
-        board.say(row, n / 1000, None)
+        board.update(row, n / 1000, None)
 
 
 def test_a_board_gives_only_the_words_of_the_finished_before_all_are_due() -> None:
@@ -202,8 +202,8 @@ def test_a_board_gives_only_the_words_of_the_finished_before_all_are_due() -> No
 
     async def listen() -> tuple[list[Any], list[Any]]:
         board = ProgressBoard(lambda: None)
-        board.say(one_of, 0.1, None)
-        board.say(other, 0.2, None)
+        board.update(one_of, 0.1, None)
+        board.update(other, 0.2, None)
         finished = board.take([other])
         await auntil(lambda: board.is_due)
         return finished, board.take([])
@@ -217,7 +217,7 @@ def test_a_thread_that_its_worker_has_left_behind_may_still_speak() -> None:
 
     board = asyncio.run(make())
 
-    board.say(ROW, 0.5, None)
+    board.update(ROW, 0.5, None)
 
 
 # Refused

@@ -395,7 +395,7 @@ def test_of_a_workflow_that_was_taken_away_its_worker_keeps_nothing(
         quick.enqueue()
         until(lambda: ended(db))  # whatever its worker does when an attempt is lost, it has done
 
-    assert [(recorder._sizes, recorder.told) for recorder in recorders] == [({}, {})]
+    assert [(recorder._sizes, recorder.last_states) for recorder in recorders] == [({}, {})]
 
 
 def test_what_is_read_for_an_attempt_that_is_over_is_not_kept(url: str, db: Db) -> None:
@@ -411,7 +411,7 @@ def test_what_is_read_for_an_attempt_that_is_over_is_not_kept(url: str, db: Db) 
         await asyncio.sleep(0)
         loading.cancel()
         await asyncio.wait([loading])
-        await recorder.look(link)
+        await recorder.run_due(link)
         await link.close()
         return recorder._sizes
 

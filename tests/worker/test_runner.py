@@ -63,10 +63,10 @@ def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
         counts=Counts("worker"),
         marker=StartMarker(due=lambda: None),
         progress=ignore_progress,
-        speaks=nobody,
-        endings=TransactionResources(nobody, {}, nobody, nobody),
+        database=nobody,
+        resources=TransactionResources(nobody, {}, nobody, nobody),
         memory=nobody,
-        worn=lambda: None,
+        on_exhausted=lambda: None,
     )
 
 
@@ -138,7 +138,7 @@ def test_without_a_lease_every_attempt_is_told_and_none_is_settled() -> None:
         take(runner, claimed(1), claimed(2), claimed(3))
         await auntil(lambda: told == ["began"] * 2)
 
-        runner.fence()
+        runner.lose_all()
         await auntil(lambda: told.count("lease lost") == 2)
         take(runner, claimed(4))
 
@@ -167,14 +167,14 @@ def test_only_the_attempts_that_have_lost_their_jobs_are_stopped() -> None:
 def test_what_waited_for_a_thread_while_its_attempt_came_to_an_end_does_not_run(how: str) -> None:
     """The loop has told the attempt, and has not come yet to cancel what waits. Steps of workflows go this way, too."""
     nobody: Any = None
-    endings = TransactionResources(nobody, {}, nobody, nobody)
+    resources = TransactionResources(nobody, {}, nobody, nobody)
     attempt, ran = RunningAttempt(claimed(1)), list[str]()
 
     async def thread_at_last(call: Callable[[], Returned]) -> Returned:
         setattr(attempt, how, "yes")
         return call()
 
-    caller = Caller(handlers={}, in_thread=thread_at_last, speaks=nobody, endings=endings, memory=nobody)
+    caller = Caller(handlers={}, in_thread=thread_at_last, database=nobody, resources=resources, memory=nobody)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(caller._step_in_thread(attempt, lambda: ran.append("began")))
 
@@ -188,8 +188,8 @@ def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
         await auntil(lambda: told)
         [task] = asyncio.all_tasks() - before
 
-        assert runner.blame(task) == f"holds {UUID(int=1)}"
-        assert runner.blame(asyncio.current_task()) is None
+        assert runner.job_of(task) == f"holds {UUID(int=1)}"
+        assert runner.job_of(asyncio.current_task()) is None
 
     play(part)
 

@@ -120,14 +120,14 @@ def test_a_worker_enters_what_its_code_declares(app: Rowlock, db: Db) -> None:
 def test_what_is_due_is_fired_by_one_statement_however_much_it_is(connection: Overheard, db: Db, clock: Clock) -> None:
     add(db, count=1_000, queue="q")
 
-    firer().look(connection)
+    firer().fire_due(connection)
 
     assert connection.said == ["schedule_due", "duty_take", "schedule_fire"]
     assert jobs(db) == 1_000
 
 
 def test_an_idle_worker_says_one_statement_and_looks_again_in_five_seconds(connection: Overheard, clock: Clock) -> None:
-    again = firer().look(connection)
+    again = firer().fire_due(connection)
 
     assert connection.said == ["schedule_due"]
     assert LOOK_EVERY - SECOND <= again <= LOOK_EVERY + SECOND
@@ -137,10 +137,10 @@ def test_the_next_look_is_at_the_next_slot(connection: Overheard, db: Db, clock:
     add(db, "fires", every=3 * SECOND, due="0 seconds")
     add(db, "comes", due="4 seconds")
 
-    after_firing = firer().look(connection)
+    after_firing = firer().fire_due(connection)
     clock.go(3 * SECOND)
-    firer().look(connection)
-    before_slot = firer().look(connection)
+    firer().fire_due(connection)
+    before_slot = firer().fire_due(connection)
 
     assert after_firing <= 3 * SECOND + SECOND / 10
     assert before_slot <= SECOND + SECOND / 10
@@ -153,7 +153,7 @@ def test_while_another_worker_fires_one_looks_again_shortly(
     other = Steady(url, "rowlock", name="rowlock test")
 
     with other.sweep("schedules") as free:
-        again = firer().look(connection)
+        again = firer().fire_due(connection)
     other.close()
 
     assert free
@@ -165,7 +165,7 @@ def test_more_slots_than_one_statement_takes_are_fired_by_several(connection: Ov
     add(db, count=12, due="-1 hour", every=SECOND, overlap="allow", catch_up=500)
     looking = firer()
 
-    rounds = [looking.look(connection) for _ in range(3)]
+    rounds = [looking.fire_due(connection) for _ in range(3)]
 
     assert connection.said == ["schedule_due", "duty_take", "schedule_fire"] * 2 + ["schedule_due"]
     assert rounds[0] < SECOND
@@ -179,12 +179,12 @@ def test_a_slot_is_skipped_while_the_job_before_it_lives(connection: Overheard, 
     add(db, due="0 seconds", overlap="skip")
     looking = firer()
 
-    looking.look(connection)
+    looking.fire_due(connection)
     clock.go(MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
     db.execute("delete from rowlock.jobs")
     clock.go(MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
 
     assert slots(db) == [
         (NOON, True, None),
@@ -199,14 +199,14 @@ def test_a_slot_in_the_queue_is_fired_when_the_job_before_it_has_ended(
     add(db, due="0 seconds", overlap="queue")
     looking = firer()
 
-    looking.look(connection)
+    looking.fire_due(connection)
     clock.go(MINUTE)
-    again = looking.look(connection)
+    again = looking.fire_due(connection)
     held = one(db, "select held from rowlock.schedules")
     clock.go(MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
     db.execute("delete from rowlock.jobs")
-    looking.look(connection)
+    looking.fire_due(connection)
 
     assert held == NOON + MINUTE
     assert again < 2 * SECOND
@@ -221,12 +221,12 @@ def test_a_slot_in_the_queue_is_fired_when_the_job_before_it_has_ended(
 def test_a_job_that_is_ready_is_replaced_at_once(connection: Overheard, db: Db, clock: Clock) -> None:
     add(db, due="0 seconds", overlap="replace")
     looking = firer()
-    looking.look(connection)
+    looking.fire_due(connection)
     first = one(db, "select id from rowlock.jobs")
 
     clock.go(MINUTE)
-    again = looking.look(connection)
-    looking.look(connection)
+    again = looking.fire_due(connection)
+    looking.fire_due(connection)
 
     assert again < SECOND
     assert db.execute("select id, state, reason from rowlock.history").fetchall() == [(first, "cancelled", "asked")]
@@ -241,20 +241,20 @@ def test_a_job_that_runs_is_told_and_replaced_when_it_has_ended(
 ) -> None:
     add(db, due="0 seconds", overlap="replace")
     looking = firer()
-    looking.look(connection)
+    looking.fire_due(connection)
     engine = Engine(url)
     [running] = engine.claim()
 
     clock.go(MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
     told = one(db, "select cancel_at is not null from rowlock.jobs")
     clock.go(MINUTE)
-    looking.look(connection)
-    looking.look(connection)
+    looking.fire_due(connection)
+    looking.fire_due(connection)
     before = jobs(db)
     engine.settle(running)
     engine.close()
-    looking.look(connection)
+    looking.fire_due(connection)
 
     assert told
     assert before == 1
@@ -267,9 +267,9 @@ def test_slots_of_a_pause_are_passed_over_and_not_caught_up(connection: Overhear
     db.execute("update rowlock.schedules set paused_at = rowlock.now(), paused_until = %s, paused_by = 'me'", [until])
     looking = firer()
 
-    looking.look(connection)
+    looking.fire_due(connection)
     clock.go(3 * MINUTE)
-    looking.look(connection)
+    looking.fire_due(connection)
     connection.run(pauses.expire(actor="me"))
 
     assert slots(db) == [
@@ -284,7 +284,7 @@ def test_slots_of_a_pause_are_passed_over_and_not_caught_up(connection: Overhear
 def test_jitter_is_drawn_for_each_slot_within_its_bounds(connection: Overheard, db: Db, clock: Clock) -> None:
     add(db, count=50, due="0 seconds", jitter=MINUTE)
 
-    firer().look(connection)
+    firer().fire_due(connection)
 
     late = [late for (late,) in db.execute("select run_at - created_at from rowlock.jobs")]
     assert all(timedelta(0) <= each <= MINUTE for each in late)
@@ -313,7 +313,7 @@ def test_a_schedule_that_makes_no_sense_is_told_of_once_and_the_others_go_on(
     add(db, "sound", due="0 seconds")
     looking = firer()
 
-    rounds = [looking.look(connection) for _ in range(3)]
+    rounds = [looking.fire_due(connection) for _ in range(3)]
 
     assert [record.levelno for record in caplog.records if "schedule odd" in record.message] == [logging.ERROR]
     assert one(db, "select tags[1] from rowlock.jobs") == "schedule:sound"
@@ -328,11 +328,11 @@ def test_a_schedule_that_postgresql_refuses_does_not_stop_the_others(
     add(db, "z", count=3, due="0 seconds")
     looking = firer()
 
-    looking.look(connection)
-    looking.look(connection)
+    looking.fire_due(connection)
+    looking.fire_due(connection)
     db.execute("update rowlock.schedules set expires = null where name = 'm'")
     fixed = jobs(db)
-    looking.look(connection)
+    looking.fire_due(connection)
 
     assert (fixed, jobs(db)) == (6, 7)
     assert len([record for record in caplog.records if "PostgreSQL refuses it" in record.message]) == 1
@@ -448,7 +448,7 @@ def test_an_operators_schedule_of_that_name_is_taken_over(connection: Overheard,
 
 def test_what_runs_at_boot_runs_once_however_many_workers_start(connection: Overheard, db: Db, clock: Clock) -> None:
     for _ in range(10):
-        firer(declare(connection, clock, spec(at_boot=True), spec("not at boot"))).look(connection)
+        firer(declare(connection, clock, spec(at_boot=True), spec("not at boot"))).fire_due(connection)
 
     assert db.execute("select schedule, slot, reason from rowlock.firings").fetchall() == [("s", NOON, "boot")]
     assert jobs(db) == 1
@@ -458,13 +458,13 @@ def test_a_start_later_on_runs_it_again_and_a_new_incarnation_does_not(
     connection: Overheard, db: Db, clock: Clock
 ) -> None:
     first = declare(connection, clock, spec(at_boot=True, overlap="allow"))
-    firer(first).look(connection)
+    firer(first).fire_due(connection)
     clock.go(HOUR)
 
     first.begin(connection, clock.at.timestamp())
-    firer(first).look(connection)
+    firer(first).fire_due(connection)
     same_process = jobs(db)
-    firer(declare(connection, clock, spec(at_boot=True, overlap="allow"))).look(connection)
+    firer(declare(connection, clock, spec(at_boot=True, overlap="allow"))).fire_due(connection)
 
     assert (same_process, jobs(db)) == (1, 2)
 
@@ -475,10 +475,10 @@ def test_a_start_later_on_runs_it_again_and_a_new_incarnation_does_not(
 def test_a_run_at_boot_respects_the_job_that_is_there(
     connection: Overheard, db: Db, clock: Clock, overlap: str, reason: str | None
 ) -> None:
-    firer(declare(connection, clock, spec(at_boot=True, overlap=overlap))).look(connection)
+    firer(declare(connection, clock, spec(at_boot=True, overlap=overlap))).fire_due(connection)
     clock.go(HOUR)
 
-    firer(declare(connection, clock, spec(at_boot=True, overlap=overlap))).look(connection)
+    firer(declare(connection, clock, spec(at_boot=True, overlap=overlap))).fire_due(connection)
 
     latest = [reason for slot, _, reason in slots(db) if slot == NOON + HOUR]
     held = one(db, "select held from rowlock.schedules")
@@ -490,7 +490,7 @@ def test_a_paused_schedule_does_not_run_at_boot(connection: Overheard, db: Db, c
     boot = declare(connection, clock, spec(at_boot=True))
     db.execute("update rowlock.schedules set paused_at = rowlock.now(), paused_by = 'me'")
 
-    firer(boot).look(connection)
+    firer(boot).fire_due(connection)
 
     assert slots(db) == [(NOON, False, "paused")]
 
@@ -501,6 +501,6 @@ def test_a_slot_that_comes_at_the_same_moment_serves_for_the_run_at_boot(
     declare(connection, clock, spec(rule=Every(MINUTE), at_boot=True))
     clock.go(MINUTE + SECOND)
 
-    firer(declare(connection, clock, spec(rule=Every(MINUTE), at_boot=True))).look(connection)
+    firer(declare(connection, clock, spec(rule=Every(MINUTE), at_boot=True))).fire_due(connection)
 
     assert slots(db) == [(NOON + MINUTE, True, None), (NOON + MINUTE + SECOND, False, "overlap")]

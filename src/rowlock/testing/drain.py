@@ -169,12 +169,12 @@ class _Drain:
         self._caller = Caller(
             handlers=self._handlers,
             in_thread=in_thread,
-            speaks=self,
-            endings=TransactionResources(self, self._handlers, self._retention.after, self._last_words),
+            database=self,
+            resources=TransactionResources(self, self._handlers, self._retention.after, self._last_words),
             memory=self._memory,
             arounds=app.arounds,
             progress=self._say,
-            seen=self._errors.append,
+            on_error=self._errors.append,
         )
         self._worker = str(uuid4())
         self._attempts: list[Attempt] = []
@@ -347,13 +347,17 @@ class _Drain:
 
     def _end(self, row: Claimed, outcome: Ended) -> Query[str]:
         ended = [(row, outcome, self._retention.after(row, outcome))]
-        return endings.settle(ended, told=self._memory.told) if row.belongs_to_workflow else jobs.settle(ended)
+        return endings.settle(ended, told=self._memory.last_states) if row.belongs_to_workflow else jobs.settle(ended)
 
     def _give_back(self, row: Claimed, outcome: Returned) -> Query[str]:
         if isinstance(outcome, Restarted):
             return endings.restart(row, outcome)
         returned = [(row, outcome)]
-        return jobs.give_back(returned) if row.version is None else endings.give_back(returned, told=self._memory.told)
+        return (
+            jobs.give_back(returned)
+            if row.version is None
+            else endings.give_back(returned, told=self._memory.last_states)
+        )
 
     def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
         yield workers.hand_back(worker=self._worker)

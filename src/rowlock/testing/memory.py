@@ -14,8 +14,8 @@ from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Spawned
 from rowlock.store import endings, schema, steps
 from rowlock.store.query import Conversation
-from rowlock.worker.step_recorder import Loaded
 from rowlock.workflow.branch import inside_step
+from rowlock.workflow.worker_interface import LoadedHistory
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class DrainMemory:
     def __init__(self, converse: Converse) -> None:
         self._converse = converse
         self._clock: tuple[datetime, float] | None = None
-        self.told: dict[str, str] = {}  # what workflows say of themselves at last, by token, for who settles them
+        self.last_states: dict[str, str] = {}  # of workflows, by token, for the settle
         # Whose turn it is on the connection: steps side by side would write into each other's savepoints.
         self.turn = asyncio.Lock()
 
@@ -47,9 +47,9 @@ class DrainMemory:
         """Whether somebody has taken the job away is seen when the next step is written."""
         return True
 
-    async def load(self, row: Claimed) -> Loaded:
+    async def load(self, row: Claimed) -> LoadedHistory:
         """What a workflow remembers."""
-        loaded = Loaded()
+        loaded = LoadedHistory()
 
         def ask(_resend: bool) -> Conversation[datetime]:  # noqa: FBT001  as Database.converse calls it
             for _, step, loaded.at in (yield steps.load([row.id])):
@@ -61,12 +61,12 @@ class DrainMemory:
         self._clock = (await self._said(ask), monotonic())
         return loaded
 
-    async def record(self, row: Claimed, records: Sequence[Record], *, told: str | None) -> None:
+    async def record(self, row: Claimed, records: Sequence[Record], *, state: str | None) -> None:
         """Write down steps, and what the workflow says of itself if that has changed."""
-        said = {} if told is None else {row.token: told}
+        states = {} if state is None else {row.token: state}
 
         def write(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as above
-            return bool((yield steps.record([(row, record) for record in records], told=said)))
+            return bool((yield steps.record([(row, record) for record in records], told=states)))
 
         _check(row, accepted=await self._said(write))
 

@@ -42,7 +42,19 @@ class RunningAttempt:
     """One attempt: what its worker and its handler need to know of each other. Any thread may read it."""
 
     __slots__ = (
-        *("asked", "begun", "ending", "error", "fence", "in_thread", "limit", "lost", "marked", "over", "row"),
+        *(
+            "cancel_requested",
+            "begun",
+            "ending",
+            "error",
+            "fence",
+            "in_thread",
+            "limit",
+            "lost",
+            "marked",
+            "over",
+            "row",
+        ),
         *("stopped", "task", "thread", "undoing"),
     )
 
@@ -55,7 +67,7 @@ class RunningAttempt:
         self.marked = row.begun is True  # the database knows that it has begun
         self.stopped = False  # its worker stops, and does not wait for it
         self.over = False  # it has an outcome; its handler may go on all the same
-        self.asked = False  # somebody has asked to cancel the job
+        self.cancel_requested = False  # somebody has asked to cancel the job
         self.undoing = False  # it undoes a workflow: that runs to its end, whoever asks to cancel what
         self.lost: str | None = None  # why the attempt does not own its job any more
         self.in_thread = False  # its handler is running in a thread now
@@ -66,10 +78,10 @@ class RunningAttempt:
         self.ending: HandlerTransaction | None = None  # since its handler has asked for a transaction
 
     @property
-    def told(self) -> bool:
+    def must_stop(self) -> bool:
         """Whether its handler should stop."""
         late = self.limit is not None and self.limit.expired()
-        return self._must_stop or self.over or late or self.lost is not None
+        return self._is_cancelled or self.over or late or self.lost is not None
 
     @property
     def committed(self) -> bool:
@@ -77,8 +89,8 @@ class RunningAttempt:
         return self.ending is not None and self.ending.committed is not None
 
     @property
-    def _must_stop(self) -> bool:
-        return self.asked and not self.undoing
+    def _is_cancelled(self) -> bool:
+        return self.cancel_requested and not self.undoing
 
     def check(self) -> None:
         """Raise in the handler what it is told."""
@@ -88,7 +100,7 @@ class RunningAttempt:
             raise self.lease_lost("it took longer than its timeout")
         if self.over:
             raise self.lease_lost("its worker has not waited for it")
-        if self._must_stop:
+        if self._is_cancelled:
             raise Cancel("asked")
 
     def lease_lost(self, why: str) -> LeaseLost:
@@ -99,16 +111,20 @@ class RunningAttempt:
 class CurrentJob:
     """The job that the running handler works on."""
 
-    __slots__ = ("_attempt", "_endings", "_row", "_say", "_speaks")
+    __slots__ = ("_attempt", "_database", "_on_progress", "_resources", "_row")
 
     def __init__(
-        self, attempt: RunningAttempt, say: OnProgress, speaks: HandlerDatabase, endings: TransactionResources
+        self,
+        attempt: RunningAttempt,
+        on_progress: OnProgress,
+        database: HandlerDatabase,
+        resources: TransactionResources,
     ) -> None:
         self._attempt = attempt
-        self._endings = endings
+        self._resources = resources
         self._row = attempt.row
-        self._say = say
-        self._speaks = speaks
+        self._on_progress = on_progress
+        self._database = database
 
     @property
     def id(self) -> UUID:
@@ -179,7 +195,7 @@ class CurrentJob:
 
         A coroutine is cancelled as well; a sync handler is only told, and should look here, or call `check`, in loops.
         """
-        return self._attempt.told
+        return self._attempt.must_stop
 
     def check(self) -> None:
         """Go on, or raise what ends this attempt: Cancel if somebody asked, LeaseLost if it does not own its job."""
@@ -194,7 +210,7 @@ class CurrentJob:
         share, note = check_share(share), check_note(note)
         if self._attempt.lost is not None or self._attempt.over:
             self._attempt.check()
-        self._say(self._row, share, note)
+        self._on_progress(self._row, share, note)
 
     def fence(self) -> Fence:
         """A number that grows with every attempt of this job, for a resource outside of PostgreSQL to refuse the stale.
@@ -205,7 +221,7 @@ class CurrentJob:
         self._attempt.check()
         if self._attempt.fence is None:
             _refuse_in_loop()
-            self._attempt.fence = self._fenced(self._speaks.converse(self._fence, atomic=False))
+            self._attempt.fence = self._fenced(self._database.converse(self._fence, atomic=False))
         return self._attempt.fence
 
     async def afence(self) -> Fence:
@@ -216,7 +232,7 @@ class CurrentJob:
         """
         self._attempt.check()
         if self._attempt.fence is None:
-            self._attempt.fence = self._fenced(await self._speaks.aconverse(self._fence, atomic=False))
+            self._attempt.fence = self._fenced(await self._database.aconverse(self._fence, atomic=False))
         return self._attempt.fence
 
     @overload
@@ -251,7 +267,7 @@ class CurrentJob:
 
     def _begin(self) -> HandlerTransaction:
         if self._attempt.ending is None:
-            self._attempt.ending = HandlerTransaction(self._attempt, self._endings)
+            self._attempt.ending = HandlerTransaction(self._attempt, self._resources)
         return self._attempt.ending
 
     def _fence(self, _resend: bool) -> Conversation[list[Fence]]:  # noqa: FBT001  as Database.converse calls it

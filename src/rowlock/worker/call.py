@@ -41,9 +41,9 @@ _CANCEL_WITHIN = 2.0
 
 
 class CallerStepStore(StepStore, Protocol):
-    """Where workflows are remembered; and what they say of themselves at last, by token, for who ends the attempt."""
+    """Where the steps of workflows are kept, and the last state of each, by token, for the settle."""
 
-    told: dict[str, str]
+    last_states: dict[str, str]
 
 
 class Caller:
@@ -54,30 +54,33 @@ class Caller:
         *,
         handlers: Mapping[str, Handler],
         in_thread: InThread,
-        speaks: HandlerDatabase,
-        endings: TransactionResources,
+        database: HandlerDatabase,
+        resources: TransactionResources,
         memory: CallerStepStore,
         arounds: Sequence[Around] = (),
         progress: OnProgress = ignore_progress,
-        seen: Callable[[BaseException], object] | None = None,
-        left: Callable[[RunningAttempt, Outcome], None] | None = None,
+        on_error: Callable[[BaseException], object] | None = None,
+        on_abandoned: Callable[[RunningAttempt, Outcome], None] | None = None,
     ) -> None:
-        """`seen` is shown every error as it was raised, before it becomes an outcome.
+        """`on_error` is shown every error as it was raised, before it becomes an outcome.
 
-        `left` is given the outcome of an attempt whose handler does not end when its time is over.
+        `on_abandoned` is given the outcome of an attempt whose handler does not end when its time is over.
         """
         self._handlers = handlers
-        self._seen = seen
-        self._left = left
+        self._on_error = on_error
+        self._on_abandoned = on_abandoned
         self._arounds = arounds
         self._progress = progress
-        self._speaks = speaks
-        self._endings = endings
+        self._database = database
+        self._resources = resources
         self._run_in_thread = in_thread
         self.draining = False  # then a cancelled attempt is handed back, and has not failed
         self._memory = memory
-        self._stage = Environment(
-            ledger=memory, ground=endings.ground, in_thread=self._step_in_thread, is_draining=lambda: self.draining
+        self._environment = Environment(
+            store=memory,
+            transactions=resources.transactions,
+            in_thread=self._step_in_thread,
+            is_draining=lambda: self.draining,
         )
 
     async def attempt(self, attempt: RunningAttempt) -> Outcome:
@@ -94,7 +97,7 @@ class Caller:
             args, kwargs = handler.arguments.decode(row.args)
         except InvalidArguments as error:
             return Blocked("code", reason_of(f"arguments do not fit {row.task!r}: {error}"))
-        running.set(CurrentJob(attempt, self._progress, self._speaks, self._endings))
+        running.set(CurrentJob(attempt, self._progress, self._database, self._resources))
         if handler.is_workflow:
             return await self._workflow(attempt, handler, args, kwargs)
         outcome = await self._handled(attempt, handler, args, kwargs)
@@ -110,16 +113,16 @@ class Caller:
             return called
 
         try:
-            outcome, told = await workflow.attempt(
-                attempt, handler, self._stage, call, seen=partial(self._saw, attempt)
+            outcome, state = await workflow.attempt(
+                attempt, handler, self._environment, call, on_error=partial(self._show, attempt)
             )
         except (asyncio.CancelledError, LeaseLost):
             return HandedBack()  # its worker stops, or has lost it
         except BaseException as error:  # a fault of ours: it waits for code without it; failed, it would not be undone
             log.exception("%s %s: its attempt could not be brought to an end", attempt.row.task, attempt.row.id)
             return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
-        if told is not None and attempt.lost is None:  # else nobody settles it, and takes it away
-            self._memory.told[attempt.row.token] = told
+        if state is not None and attempt.lost is None:  # else nobody settles it, and takes it away
+            self._memory.last_states[attempt.row.token] = state
         return outcome
 
     async def _handled(
@@ -128,7 +131,7 @@ class Caller:
         try:
             result = await self._call(attempt, handler, args, kwargs)
         except asyncio.CancelledError as error:
-            if attempt.asked:
+            if attempt.cancel_requested:
                 return Cancelled("asked")
             return HandedBack() if self.draining or attempt.lost else self._failed(attempt, handler, error)
         except BaseException as error:  # SystemExit and the like end the attempt, not the worker
@@ -137,7 +140,7 @@ class Caller:
             return Succeeded(handler.result.encode(result))
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
             # The handler has done its work, so doing it again is not the cure.
-            self._saw(attempt, error)
+            self._show(attempt, error)
             return Failed(describe(error).to_json(), "result")
 
     def _call(
@@ -191,9 +194,9 @@ class Caller:
 
     def _leave_behind(self, attempt: RunningAttempt, handler: Handler, error: TimeoutError) -> None:
         """It was cancelled a while ago and goes on: its outcome need not wait for it."""
-        if self._left is not None and attempt.limit is not None and attempt.limit.expired():
+        if self._on_abandoned is not None and attempt.limit is not None and attempt.limit.expired():
             outcome = self._failed(attempt, handler, error)
-            self._left(attempt, outcome if attempt.ending is None else attempt.ending.instead_of(outcome))
+            self._on_abandoned(attempt, outcome if attempt.ending is None else attempt.ending.instead_of(outcome))
 
     # Threads
 
@@ -223,7 +226,7 @@ class Caller:
     def _failed(self, attempt: RunningAttempt, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
         row = attempt.row
-        self._saw(attempt, error)
+        self._show(attempt, error)
         if (other := _no_failure(attempt, error)) is not None:
             return other
         if attempt.ending is not None and error is attempt.ending.misfit:
@@ -239,10 +242,10 @@ class Caller:
             return Failed(failure, "refused")
         return Retried(failure, handler.spec.retry.delay(row.failures + 1, random.random))
 
-    def _saw(self, attempt: RunningAttempt, error: BaseException) -> None:
+    def _show(self, attempt: RunningAttempt, error: BaseException) -> None:
         attempt.error = error
-        if self._seen is not None:
-            self._seen(error)
+        if self._on_error is not None:
+            self._on_error(error)
 
 
 def _where(attempt: RunningAttempt, fault: TimeoutError) -> TracebackType | None:

@@ -126,17 +126,17 @@ class Claimer:
         if payload == "below":
             self.floors.look_below_soon()
         elif payload.startswith("at "):
-            self._told(payload.removeprefix("at "))
+            self._hinted(payload.removeprefix("at "))
         elif payload == "suspect":
             self._next_suspect = 0.0
         self._wake.set()
 
-    def _told(self, place: str) -> None:
+    def _hinted(self, place: str) -> None:
         """Another has looked from the bottom for us. Whoever can connect can say this: it must make sense at least."""
         try:
             queue, priority, run_at, job_id = json.loads(place)
             datetime.fromisoformat(run_at)
-            self.floors.told(str(queue), int(priority), run_at, str(UUID(job_id)))
+            self.floors.hint(str(queue), int(priority), run_at, str(UUID(job_id)))
         except (ValueError, TypeError, AttributeError):
             log.warning("somebody notifies us of a place that makes no sense: %.200r", place)
 
@@ -208,7 +208,7 @@ class Claimer:
         if self.floors.are_dear and not self._link.hears:
             self.floors.look_below_soon()  # behind a pooler nobody tells us anything
         below = not self.floors.until_look_below(started, idle=self._idle)
-        if below and not self.floors.is_told:
+        if below and not self.floors.is_hinted:
             below = await self._can_look_below(started)
         lanes = self.floors.lanes(self._queues.order(), below=below)
         try:
@@ -351,7 +351,7 @@ class Claimer:
     @property
     def _knows_below(self) -> bool:
         """Whether nothing is to be found below the floors by looking: we have looked, or another does it for us."""
-        return self._looked_below or (self.floors.are_dear and not self.floors.is_told)
+        return self._looked_below or (self.floors.are_dear and not self.floors.is_hinted)
 
     async def _doze(self, *, found: int) -> bool:
         """Rest until we are woken, or something is due: once a second, a look that claims nothing. True when woken."""

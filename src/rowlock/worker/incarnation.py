@@ -56,36 +56,36 @@ class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
     def __init__(
-        self, setup: WorkerConfig, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
+        self, config: WorkerConfig, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
     ) -> None:
         """`predecessors` and `faults` are as in Registration."""
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
-        self.worn = False  # too many of its attempts are stuck
+        self.exhausted = False  # too many of its attempts are stuck
         self.left_jobs = False  # it could not hand them back
         self.fault: str | None = None  # what one of its loops has failed of
         self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
-        self._setup = setup
+        self._config = config
         self.has_let_go = self._is_leaving = self._is_stopping = False
-        self._retention = Retention(setup.handlers, setup.keep)
+        self._retention = Retention(config.handlers, config.keep)
         self._counts = Counts(self.id)
-        self._lease = Lease(lasts=setup.timing.lease, margin=setup.timing.deadline)
-        patient = max(_LEAST_DEADLINE, setup.timing.deadline.total_seconds())
-        self._steady = Steady(server, setup.schema, name="rowlock renew", deadline=patient)
-        self._settle_link = Link(server, setup.schema, name="rowlock settle", deadline=patient)
-        self._claim_link = Link(server, setup.schema, name="rowlock claim", deadline=patient)
+        self._lease = Lease(lasts=config.timing.lease, margin=config.timing.deadline)
+        patient = max(_LEAST_DEADLINE, config.timing.deadline.total_seconds())
+        self._steady = Steady(server, config.schema, name="rowlock renew", deadline=patient)
+        self._settle_link = Link(server, config.schema, name="rowlock settle", deadline=patient)
+        self._claim_link = Link(server, config.schema, name="rowlock claim", deadline=patient)
         self._settler = self._make_settler(server)
-        late = setup.deadline.total_seconds()
-        self._lent = HandlerConnections(server, setup.schema, within=setup.within, deadline=late)
+        late = config.deadline.total_seconds()
+        self._lent = HandlerConnections(server, config.schema, within=config.within, deadline=late)
         self._marker = StartMarker(due=self._settler.wake)
         self._runner = self._make_runner()
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
-        self._settler.looks = [self._canceller, self._marker]
+        self._settler.side_tasks = [self._canceller, self._marker]
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
         self._claimer = self._make_claimer()
         self._registration = Registration(
-            setup,
+            config,
             self._steady,
             worker=self.id,
             name=self.name,
@@ -97,7 +97,7 @@ class Incarnation:
         )
         self._renewer = self._make_renewer()
         self._loops: list[asyncio.Task[None]] = []
-        self._condition = StatusWriter(self.id, faults)
+        self._status = StatusWriter(self.id, faults)
 
     @property
     def unsettled(self) -> list[str]:
@@ -108,42 +108,42 @@ class Incarnation:
         return Settler(
             link=self._settle_link,
             keep=self._retention.after,
-            keep_cancelled=self._setup.keep.cancelled,
+            keep_cancelled=self._config.keep.cancelled,
             settled=lambda rows: self._runner.settled(rows),  # noqa: PLW0108  it is made later
-            breakers=Breakers(self._setup.handlers),
-            make_partitions=partial(self._retention.make_partitions, server, self._setup.schema),
+            breakers=Breakers(self._config.handlers),
+            make_partitions=partial(self._retention.make_partitions, server, self._config.schema),
             actor=self.name,
             is_ours=lambda: self._lease.left > 0,
         )
 
     def _make_runner(self) -> Runner:
-        setup = self._setup
+        config = self._config
         return Runner(
-            handlers=setup.handlers,
-            slots=setup.slots,
-            threads=setup.threads,
+            handlers=config.handlers,
+            slots=config.slots,
+            threads=config.threads,
             finished=self._settler.add,
             marker=self._marker,
-            progress=self._settler.progress.say,
-            endings=TransactionResources(
-                ground=self._lent,
-                handlers=setup.handlers,
+            progress=self._settler.progress.update,
+            resources=TransactionResources(
+                transactions=self._lent,
+                handlers=config.handlers,
                 keep=self._retention.after,
-                last_words=self._settler.progress.last_words,
+                last_progress=self._settler.progress.take_last,
                 open=self._settler.progress.held,
             ),
             memory=self._settler.recorder,
             counts=self._counts,
-            speaks=setup.database,
-            worn=self._wear_out,
-            arounds=setup.arounds,
+            database=config.database,
+            on_exhausted=self._exhaust,
+            arounds=config.arounds,
         )
 
     def _make_claimer(self) -> Claimer:
         return Claimer(
             link=self._claim_link,
-            queues=self._setup.queues,
-            tasks=sorted(self._setup.handlers),
+            queues=self._config.queues,
+            tasks=sorted(self._config.handlers),
             worker=self.id,
             runner=self._runner,
             reconciler=self._reconciler,
@@ -153,31 +153,31 @@ class Incarnation:
 
     def _make_renewer(self) -> Renewer:
         loop = asyncio.get_running_loop()
-        timing = self._setup.timing
+        timing = self._config.timing
         rescuer = Rescuer(
             worker=self.id,
             actor=self.name,
-            keep=self._setup.keep,
+            keep=self._config.keep,
             longest=self._retention.longest,
             patience=min(_PATIENCE, timing.renew) if self._registration.predecessors else timedelta(0),
             lease=self._lease,
         )
-        firer = Firer(boot=self._setup.boot, keep=self._setup.keep.cancelled, longest=self._retention.longest)
+        firer = Firer(boot=self._config.boot, keep=self._config.keep.cancelled, longest=self._retention.longest)
         return Renewer(
             connection=self._steady,
             worker=self.id,
             timing=timing,
             lease=self._lease,
             lost=partial(loop.call_soon_threadsafe, self._let_go, "lost its lease"),
-            pulse=LoopWatchdog(loop, self._runner.blame),
+            watchdog=LoopWatchdog(loop, self._runner.job_of),
             chores=[
-                Chore("telling how we are", timedelta(seconds=1), self._tell, even_unfit=True),
-                Chore("reconciling", timing.renew, self._reconciler.look),
-                Chore("firing schedules", LOOK_EVERY, firer.look),
+                Chore("telling how we are", timedelta(seconds=1), self._write_status, even_unfit=True),
+                Chore("reconciling", timing.renew, self._reconciler.poll),
+                Chore("firing schedules", LOOK_EVERY, firer.fire_due),
                 *upkeep.chores(
                     timing=timing,
                     actor=self.name,
-                    keep=self._setup.keep,
+                    keep=self._config.keep,
                     longest=self._retention.longest,
                     rescuer=rescuer,
                     floors=self._claimer.floors,
@@ -186,26 +186,26 @@ class Incarnation:
                 ),
                 Hastener(
                     self._lease,
-                    self._setup.queues,
+                    self._config.queues,
                     set_back=partial(loop.call_soon_threadsafe, self._claimer.clock_was_set_back),
                 ).chore(),
             ],
         )
 
-    def _tell(self, connection: Steady) -> None:
+    def _write_status(self, connection: Steady) -> None:
         stuck, stopping, unfit = self._runner.stuck, self._is_stopping, self._renewer.unfit
         links = [self._settle_link.fault, self._settler.fault_apart, self._claim_link.fault]
         failing = [*links, self._renewer.fault]
-        self._condition.tell(connection, stuck=stuck, stopping=stopping, unfit=unfit, failing=failing)
+        self._status.write(connection, stuck=stuck, stopping=stopping, unfit=unfit, failing=failing)
 
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
         await self._settle_link.open()  # which waits through an outage
         while not await apart(partial(self._registration.try_to, self._renewer.enter)):
             await self._settle_link.run(queues.settings())
-        self._steady.deadline = self._setup.timing.deadline.total_seconds()
+        self._steady.deadline = self._config.timing.deadline.total_seconds()
         self._renewer.start()  # at once: over a slow line the rest of the start may take longer than the lease
-        channels = await self._settle_link.run(queues.channels(self._setup.queues.names))
+        channels = await self._settle_link.run(queues.channels(self._config.queues.names))
         self._claim_link.listen([*channels, f"rowlock:{self.id}"], self._notified)
         await self._claim_link.open()
         self._watch_lease()
@@ -213,9 +213,9 @@ class Incarnation:
         for loop in self._loops:
             loop.add_done_callback(self._loop_ended)
         self._canceller.start()
-        said = (self.name, self.id, self._setup.queues, self._setup.slots, self._setup.place())
-        log.info("worker %s (%s) works on %s with %d slots, in %s", *said)
-        await warn_of_unserved_queues(self._setup.handlers, self._setup.queues, self._settle_link, worker=self.id)
+        facts = (self.name, self.id, self._config.queues, self._config.slots, self._config.place())
+        log.info("worker %s (%s) works on %s with %d slots, in %s", *facts)
+        await warn_of_unserved_queues(self._config.handlers, self._config.queues, self._settle_link, worker=self.id)
 
     async def stop(self, grace: timedelta, *, hurry: asyncio.Event) -> None:
         """Claim no more, give running attempts their time, hand back the rest, settle everything, leave.
@@ -264,7 +264,7 @@ class Incarnation:
         await self._settle_link.run(self._reconciler.hand_back([orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
-            rescue = jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._setup.keep, actor=self.name)
+            rescue = jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
             await self._settle_link.run(rescue)
 
     def _write_last_counts(self, ends: float) -> None:
@@ -282,9 +282,9 @@ class Incarnation:
         else:
             self._claimer.notified(payload)
 
-    def _wear_out(self) -> None:
+    def _exhaust(self) -> None:
         log.error("worker %s (%s) is worn out: %d of its attempts are stuck", self.name, self.id, self._runner.stuck)
-        self.worn = True
+        self.exhausted = True
         self.ended.set()
 
     async def _close(self, ends: float) -> None:
@@ -318,7 +318,7 @@ class Incarnation:
             return
         log.error("worker %s (%s) %s; it lets go of its jobs and starts anew", self.name, self.id, why)
         self.has_let_go = True
-        self._runner.fence()
+        self._runner.lose_all()
         self.ended.set()
 
     def _loop_ended(self, loop: asyncio.Task[None]) -> None:

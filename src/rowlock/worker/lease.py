@@ -24,7 +24,7 @@ from rowlock.db.steady import Steady, Unreachable
 from rowlock.db.trouble import first_line
 from rowlock.store import schema, workers
 from rowlock.store.workers import Renewed
-from rowlock.worker.loop_watchdog import ASK_EVERY, LoopWatchdog
+from rowlock.worker.loop_watchdog import PING_EVERY, LoopWatchdog
 from rowlock.worker.settings import Timing
 
 log = logging.getLogger("rowlock.worker")
@@ -32,7 +32,7 @@ log = logging.getLogger("rowlock.worker")
 # After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
 _LONGEST_PAUSE = 0.5
 # A chore that goes on failing is told of again after so many seconds.
-_TELL_EVERY = 60.0
+_LOG_EVERY = 60.0
 # A thread that has nothing under way ends within this many seconds of being told.
 _AT_ONCE = 0.2
 
@@ -108,8 +108,8 @@ class Chore:
     even_unfit: bool = False  # also while this code cannot use the schema
     due: float = field(default=0.0)
     failing_since: float | None = field(default=None)  # by time.monotonic(), as the next
-    told: float = field(default=-inf)  # when the log has said so for the last time
-    said: str = field(default="")  # what went wrong last
+    logged_at: float = field(default=-inf)  # when it was last logged
+    error: str = field(default="")  # the first line of the last one
 
 
 class Renewer:
@@ -123,7 +123,7 @@ class Renewer:
         timing: Timing,
         lease: Lease,
         lost: Callable[[], object],
-        pulse: LoopWatchdog,
+        watchdog: LoopWatchdog,
         chores: Sequence[Chore],
     ) -> None:
         self._connection = connection
@@ -132,7 +132,7 @@ class Renewer:
         self._pause = min(_LONGEST_PAUSE, self._deadline / 2)
         self._lease = lease
         self._lost = lost
-        self._pulse = pulse
+        self._watchdog = watchdog
         self._renewal = Chore("renewing", timing.renew, self._renew, even_unfit=True)
         self.unfit: str | None = None  # why this code can use the schema no more
         self._chores = list(chores)
@@ -176,16 +176,16 @@ class Renewer:
         if not failing:
             return None
         since, chore = min(failing, key=lambda one: one[0])
-        return f"{chore.name} failed ({chore.said})", time.monotonic() - since
+        return f"{chore.name} failed ({chore.error})", time.monotonic() - since
 
     def _run(self) -> None:
         try:
             while not self._is_over:
-                self._pulse.feel()
+                self._watchdog.check()
                 chore, due = self._next()
                 wait = due - time.monotonic()
                 if wait > 0:
-                    self._connection.rest(self._ear, min(wait, ASK_EVERY))
+                    self._connection.rest(self._ear, min(wait, PING_EVERY))
                 else:
                     self._do(chore)
         finally:
@@ -214,7 +214,7 @@ class Renewer:
             if wish is not UNFINISHED:  # else what failed here is not known to work anywhere
                 if chore.failing_since is not None:
                     log.info("%s works again", chore.name)
-                chore.failing_since, chore.told = None, -inf
+                chore.failing_since, chore.logged_at = None, -inf
             wait = wish if isinstance(wish, timedelta) else chore.every * random.uniform(0.9, 1.0)
             chore.due = time.monotonic() + wait.total_seconds()
         self._connection.until = inf if not self._is_over else 0.0
@@ -226,9 +226,9 @@ class Renewer:
         now = time.monotonic()
         if chore.failing_since is None:
             chore.failing_since = now
-        chore.said = first_line(error)
-        if now - chore.told >= _TELL_EVERY:
-            chore.told = now
+        chore.error = first_line(error)
+        if now - chore.logged_at >= _LOG_EVERY:
+            chore.logged_at = now
             _say(chore, error, now - chore.failing_since)
         if chore is self._renewal:
             chore.due = self._not_before = self._soon()
@@ -259,7 +259,7 @@ class Renewer:
 
     def _renew(self, connection: Steady) -> None:
         sent = self._lease.now()
-        seconds, culprit = self._pulse.blocked()
+        seconds, culprit = self._watchdog.blocked()
         if answer := connection.run(workers.renew(worker=self._worker, blocked=seconds, blocked_by=culprit)):
             self._lease.renewed(sent, answer[0].now)
             self._compare(connection.schema, answer[0])
@@ -278,7 +278,7 @@ class Renewer:
 
 
 def _say(chore: Chore, error: Exception, lasts: float) -> None:
-    long = f", for {lasts:.0f} s now" if lasts >= _TELL_EVERY else ""
+    long = f", for {lasts:.0f} s now" if lasts >= _LOG_EVERY else ""
     if isinstance(error, Unreachable):
         log.warning("%s: the database does not answer (%s)%s; trying again until it does", chore.name, error, long)
     else:

@@ -13,49 +13,49 @@ log = logging.getLogger("rowlock.worker")
 
 # A loop that has not turned for so many seconds is blocked; it is asked about this often.
 _BLOCKED_AFTER = 1.0
-ASK_EVERY = 0.5
+PING_EVERY = 0.5
 
 
 class LoopWatchdog:
     """Asks the loop for a sign of life now and then; says once that it is blocked, by whom, and once that it is not."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, blame: Callable[[asyncio.Task[Any]], str | None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, job_of: Callable[[asyncio.Task[Any]], str | None]) -> None:
         self._loop = loop
-        self._blame = blame
-        self._asked = time.monotonic()
-        self._answered: float | None = self._asked
+        self._job_of = job_of
+        self._pinged_at = time.monotonic()
+        self._answered_at: float | None = self._pinged_at
         self._is_blocked = False
         self._culprit: str | None = None
 
     def blocked(self) -> tuple[float | None, str | None]:
         """For how many seconds the loop has been blocked, and by what as far as is known; nothing while it turns."""
-        if not self._is_blocked or self._answered is not None:
+        if not self._is_blocked or self._answered_at is not None:
             return None, None
-        return time.monotonic() - self._asked, self._culprit
+        return time.monotonic() - self._pinged_at, self._culprit
 
-    def feel(self) -> None:
+    def check(self) -> None:
         """Look, and ask again; to be called about every ASK_EVERY seconds."""
         now = time.monotonic()
-        if self._answered is None:
-            if not self._is_blocked and now - self._asked > _BLOCKED_AFTER:
+        if self._answered_at is None:
+            if not self._is_blocked and now - self._pinged_at > _BLOCKED_AFTER:
                 self._is_blocked = True
-                self._warn(now - self._asked)
+                self._warn(now - self._pinged_at)
             return
         self._is_blocked = False
-        if now - self._asked >= ASK_EVERY:
-            self._asked, self._answered = now, None
+        if now - self._pinged_at >= PING_EVERY:
+            self._pinged_at, self._answered_at = now, None
             with suppress(RuntimeError):  # the loop is closed: its worker has left us behind
                 self._loop.call_soon_threadsafe(self._answer)
 
     def _answer(self) -> None:
         """On the loop."""
-        self._answered = time.monotonic()
+        self._answered_at = time.monotonic()
         if self._is_blocked:
-            log.warning("the event loop goes on; it was blocked for %.1f s", self._answered - self._asked)
+            log.warning("the event loop goes on; it was blocked for %.1f s", self._answered_at - self._pinged_at)
 
     def _warn(self, seconds: float) -> None:
         task = asyncio.current_task(self._loop)
-        culprit = self._culprit = None if task is None else self._blame(task)
+        culprit = self._culprit = None if task is None else self._job_of(task)
         log.warning(
             "the event loop has been blocked for %.1f s by %s: nothing else of this worker runs meanwhile, though its "
             "lease is kept; what blocks belongs into a sync task, or into asyncio.to_thread",

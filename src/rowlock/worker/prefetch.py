@@ -155,7 +155,7 @@ class PrefetchQueue:
         """An attempt of a sync task has ended."""
         self._ended += 1
 
-    def look(self) -> None:
+    def start_period(self) -> None:
         """Count anew: called every so often."""
         self._ended_before, self._ended = self._ended, 0
 

@@ -21,7 +21,7 @@ _EVERY = 1.0
 # Tries of a batch before it is halved.
 _TRIES = 2
 
-Said = tuple[Claimed, float, str | None]
+ProgressUpdate = tuple[Claimed, float, str | None]
 
 
 class ProgressBoard:
@@ -32,25 +32,25 @@ class ProgressBoard:
         self._due = due
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._said: dict[str, Said] = {}
+        self._latest: dict[str, ProgressUpdate] = {}
         self._expected = False  # somebody will take it all
         self._not_before = 0.0
         self.held: set[str] = set()  # the tokens of attempts of which nothing is written for now
 
-    def say(self, row: Claimed, share: float, note: str | None) -> None:
+    def update(self, row: Claimed, share: float, note: str | None) -> None:
         """Keep this as the latest word of an attempt."""
         with self._lock:
-            self._said[row.token] = (row, share, note)
+            self._latest[row.token] = (row, share, note)
             first, self._expected = not self._expected, True
         if first:
             with suppress(RuntimeError):  # a thread that its worker has left behind: the loop is closed
                 self._loop.call_soon_threadsafe(self._expect)
 
-    def last_words(self, row: Claimed) -> list[Said]:
+    def take_last(self, row: Claimed) -> list[ProgressUpdate]:
         """Take the latest word of one attempt, for whoever ends its job without the settler."""
         with self._lock:
-            said = self._said.pop(row.token, None)
-        return [] if said is None else [said]
+            latest = self._latest.pop(row.token, None)
+        return [] if latest is None else [latest]
 
     def _expect(self) -> None:
         self._loop.call_later(max(0.0, self._not_before - self._loop.time()), self._become_due)
@@ -59,21 +59,21 @@ class ProgressBoard:
         self.is_due = True
         self._due()
 
-    def take(self, finished: Iterable[Claimed]) -> list[Said]:
+    def take(self, finished: Iterable[Claimed]) -> list[ProgressUpdate]:
         """What to write before these attempts are settled: their last words, and everybody's when that is due."""
-        if not self._said and not self.is_due:
+        if not self._latest and not self.is_due:
             return []
         with self._lock:
             if not self.is_due:
-                return [self._said.pop(row.token) for row in finished if row.token in self._said]
+                return [self._latest.pop(row.token) for row in finished if row.token in self._latest]
             self.is_due = self._expected = False
             self._not_before = self._loop.time() + _EVERY
-            said = self._said
-            self._said = {token: word for token, word in said.items() if token in self.held}
-            if self._said:
+            latest = self._latest
+            self._latest = {token: word for token, word in latest.items() if token in self.held}
+            if self._latest:
                 self._expected = True
                 self._loop.call_later(_EVERY, self._become_due)
-            return [word for token, word in said.items() if token not in self._said]
+            return [word for token, word in latest.items() if token not in self._latest]
 
 
 class StartMarker:
@@ -101,7 +101,7 @@ class StartMarker:
         self.add(row, time.perf_counter())
         await marked
 
-    async def look(self, link: Link) -> None:
+    async def run_due(self, link: Link) -> None:
         """Write down which have begun. One that somebody has locked is passed over, and begins all the same."""
         begun, self._begun = self._begun, {}
         waiting, self._waiting = self._waiting, []

@@ -126,7 +126,7 @@ class Floors:
 
     def __init__(self) -> None:
         self._floors: dict[tuple[str, int], tuple[str, str]] = {}
-        self._told: dict[tuple[str, int], tuple[str, str]] = {}
+        self._hints: dict[tuple[str, int], tuple[str, str]] = {}
         self._looked_at = 0.0
         self._look_took = 0.0
         self._dear_looks = 0
@@ -135,20 +135,20 @@ class Floors:
     def forget(self) -> None:
         """Start anew: after a step back of the database's clock, what is enqueued would lie below."""
         self._floors.clear()
-        self._told.clear()
+        self._hints.clear()
 
     def lanes(self, queues: Iterable[str], *, below: bool) -> list[Lane]:
         """The lanes to look into, in order; from the bottom if `below`, or from where we were told to look."""
-        if below and not self._told:
+        if below and not self._hints:
             return [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
-        floors = {**self._floors, **self._told} if below else self._floors
+        floors = {**self._floors, **self._hints} if below else self._floors
         return [
             Lane(queue, priority, *floors.get((queue, priority), ())) for queue in queues for priority in PRIORITIES
         ]
 
     def until_look_below(self, now: float, *, idle: bool) -> float:
         """How long until it is time for a look from the bottom; 0 when it is."""
-        if self._told:
+        if self._hints:
             return 0.0
         factor, longest = _IDLE_PAUSE if idle else _BUSY_PAUSE
         if self.are_dear:
@@ -157,8 +157,8 @@ class Floors:
 
     def looked_below(self, now: float, took: float) -> None:
         """A look from the bottom has been taken, and how long it took."""
-        if self._told:  # that was no look from the bottom
-            self._told.clear()
+        if self._hints:  # that was no look from the bottom
+            self._hints.clear()
             return
         self._looked_at, self._look_took = now, took
         self._dear_looks = 0 if took < _DEAR else self._dear_looks + (1 if took < _NO_CHANCE else _DEAR_LOOKS)
@@ -181,9 +181,9 @@ class Floors:
         return self._dear_looks >= _DEAR_LOOKS
 
     @property
-    def is_told(self) -> bool:
+    def is_hinted(self) -> bool:
         """Whether we were told of a job below a floor."""
-        return bool(self._told)
+        return bool(self._hints)
 
     @property
     def is_proven(self) -> bool:
@@ -195,11 +195,11 @@ class Floors:
         """How long the last look from the bottom took."""
         return self._look_took
 
-    def told(self, queue: str, priority: int, run_at: str, job_id: str) -> None:
+    def hint(self, queue: str, priority: int, run_at: str, job_id: str) -> None:
         """Somebody says that a job waits here. Only a floor above it is of interest: nobody else's word raises one."""
         floor = self._floors.get((queue, priority))
         if floor is not None and (run_at, job_id) <= floor:
-            self._told[queue, priority] = (run_at, NIL)
+            self._hints[queue, priority] = (run_at, NIL)
 
     def settle(self, queues: Iterable[str], run_at: str) -> None:
         """Nothing is due in any lane of these, so all that there was before this time is dead."""

@@ -38,24 +38,24 @@ class Reconciler:
         self._runner = runner
         self._link = link
         self._loop = asyncio.get_running_loop()
-        self._is_asked = False
-        self._seen = UNSEEN  # at the last look; and what was known then
+        self._is_comparing = False
+        self._last_held = UNSEEN  # at the last look; and what was known then
         self._unknown: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
         self._giving_back: set[asyncio.Task[None]] = set()
 
-    def look(self, connection: Steady) -> None:
+    def poll(self, connection: Steady) -> None:
         """Look once; not again before the loop has compared: a blocked one may not have read what it was answered."""
-        if self._is_asked:
+        if self._is_comparing:
             return
-        [held] = connection.run(workers.held(worker=self._worker, seen=self._seen))
-        self._is_asked = True
+        [held] = connection.run(workers.held(worker=self._worker, seen=self._last_held))
+        self._is_comparing = True
         with suppress(RuntimeError):  # the loop is closed: its worker has left us behind
             self._loop.call_soon_threadsafe(self._compare, held)
 
     def hand_back(self, known: Iterable[str]) -> Query[str]:
         """Give back all that this worker holds but for the attempts with these tokens."""
-        return workers.hand_back(worker=self._worker, known=known, seen=self._seen)
+        return workers.hand_back(worker=self._worker, known=known, seen=self._last_held)
 
     async def give_back_unknown(self, link: Link) -> None:
         """Give back at once, over a connection that has just come back, what is held without being known of."""
@@ -64,7 +64,7 @@ class Reconciler:
         except Refused as error:  # claims do not wait for it: two looks find these, and they go back one by one
             log.error("jobs whose claim was not answered cannot be given back (%s)", error)  # noqa: TRY400
         else:
-            _say(returned)
+            _log_returned(returned)
 
     def stop(self) -> None:
         """Give nothing back any more."""
@@ -82,8 +82,8 @@ class Reconciler:
         if taken_away := missing & self._missing:
             self._runner.lost(taken_away)
         self._unknown, self._missing = unknown, missing
-        self._seen = Holding([(job_id, token) for token, job_id in {**found, **known}.items()], held.since)
-        self._is_asked = False
+        self._last_held = Holding([(job_id, token) for token, job_id in {**found, **known}.items()], held.since)
+        self._is_comparing = False
 
     async def _give_back(self, attempts: Sequence[tuple[str, str]]) -> None:
         try:
@@ -91,7 +91,7 @@ class Reconciler:
         except Refused as error:
             await self._give_back_halves(attempts, error)
             return
-        _say(returned)
+        _log_returned(returned)
 
     async def _give_back_halves(self, attempts: Sequence[tuple[str, str]], error: Refused) -> None:
         """Halved until what is refused stands alone; after the next look it is tried again."""
@@ -103,7 +103,7 @@ class Reconciler:
             await self._give_back(half)
 
 
-def _say(returned: Sequence[str]) -> None:
+def _log_returned(returned: Sequence[str]) -> None:
     if returned:
         log.warning("gave back %d jobs whose claim was not answered", len(returned))
 
@@ -145,7 +145,7 @@ class Canceller:
             self._due()
         self._look_after(_EVERY)
 
-    async def look(self, link: Link) -> None:
+    async def run_due(self, link: Link) -> None:
         """Look, and tell the runner."""
         self.is_due = False
         self._looked = self._loop.time()

@@ -65,7 +65,7 @@ class Registration:
 
     def __init__(
         self,
-        setup: WorkerConfig,
+        config: WorkerConfig,
         connection: Steady,
         *,
         worker: str,
@@ -81,7 +81,7 @@ class Registration:
         `faults` are how many in a row have ended by a fault of ours before this one, and the last of those.
         """
         self.predecessors = list(predecessors)  # those that are still to be made good
-        self._setup = setup
+        self._config = config
         self._connection = connection
         self._worker = worker
         self._name = name
@@ -106,8 +106,8 @@ class Registration:
         return True
 
     def _register(self, enter: Callable[[], None]) -> None:
-        setup = self._setup
-        make_partitions(self._connection.open(), setup.schema, longest=self._retention.longest)
+        config = self._config
+        make_partitions(self._connection.open(), config.schema, longest=self._retention.longest)
         self._retention.learn(self._connection.run(queues.settings()))
         sent = self._lease.now()
         [now] = self._connection.run(
@@ -115,12 +115,12 @@ class Registration:
                 worker=self._worker,
                 host=socket.gethostname(),
                 pid=os.getpid(),
-                queues=setup.queues.names,
-                slots=setup.slots,
-                tasks=sorted(setup.handlers),
-                schedules=setup.boot.names,
+                queues=config.queues.names,
+                slots=config.slots,
+                tasks=sorted(config.handlers),
+                schedules=config.boot.names,
                 version=version("rowlock"),
-                lease=setup.timing.lease,
+                lease=config.timing.lease,
                 restarts=self._faults[0],
                 fault=self._faults[1],
             )
@@ -128,7 +128,7 @@ class Registration:
         self._lease.renewed(sent, now)
         enter()
         self._counts.begin(now)
-        setup.boot.begin(self._connection, now)
+        config.boot.begin(self._connection, now)
         while self.predecessors:
             self._make_good(self.predecessors[0])
             del self.predecessors[0]
@@ -149,10 +149,10 @@ class StatusWriter:
         """`faults` are how often in a row it began anew because of a fault of its own, and the last of those."""
         self._worker = worker
         self._faults = faults
-        self._told: tuple[object, ...] = (0, False, *faults, None, None)
+        self._written: tuple[object, ...] = (0, False, *faults, None, None)
         self._since: datetime | None = None
 
-    def tell(
+    def write(
         self,
         connection: Steady,
         *,
@@ -168,8 +168,8 @@ class StatusWriter:
         restarts, fault = self._faults if unfit is None else (0, unfit)
         fails, since = self._longest(failing)
         state = (stuck, stopping or unfit is not None, restarts, fault, fails, since)
-        if state != self._told:
-            said = workers.tell(
+        if state != self._written:
+            query = workers.tell(
                 worker=self._worker,
                 stuck=stuck,
                 stopping=state[1],
@@ -178,8 +178,8 @@ class StatusWriter:
                 failing=fails,
                 since=since,
             )
-            connection.run(said)
-            self._told = state
+            connection.run(query)
+            self._written = state
 
     def _longest(self, failing: Iterable[tuple[str, float] | None]) -> tuple[str | None, datetime | None]:
         """What has been failing for the longest, if it is long, and since when."""

@@ -54,7 +54,7 @@ class Rescuer:
             longest=longest,
         )
 
-    def look(self, connection: Steady) -> None:
+    def run(self, connection: Steady) -> None:
         """One cheap look, which finds nothing most of the time; and nothing at all where another has just looked."""
         if time.monotonic() < self._starts or self._lease.is_unsettled:
             return

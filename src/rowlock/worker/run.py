@@ -69,40 +69,40 @@ class Runner:
         counts: Counts,
         marker: StartMarker,
         progress: OnProgress,
-        speaks: HandlerDatabase,
-        endings: TransactionResources,
+        database: HandlerDatabase,
+        resources: TransactionResources,
         memory: RunnerStepStore,
-        worn: Callable[[], object],
+        on_exhausted: Callable[[], object],
         arounds: Sequence[Around] = (),
     ) -> None:
-        """`worn` is called when so many attempts are stuck that this process should be replaced."""
+        """`on_exhausted` is called when so many attempts are stuck that this process should be replaced."""
         self._slots = slots
         self._threads: HandlerThreads[Returned] = HandlerThreads(threads)
         self._caller = Caller(
             handlers=handlers,
             in_thread=self._threads.run,
-            speaks=speaks,
-            endings=endings,
+            database=database,
+            resources=resources,
             memory=memory,
             arounds=arounds,
             progress=progress,
-            left=self._leave_behind,
+            on_abandoned=self._leave_behind,
         )
         self._finished = finished
         self._memory = memory
         self._counts = counts
         self._report = AttemptLog()
-        self._worn = worn
-        self._worn_at = min(_MOST_STUCK, threads)
+        self._on_exhausted = on_exhausted
+        self._exhausted_at = min(_MOST_STUCK, threads)
         self._prefetch = PrefetchSize(slots)
         self._ahead = PrefetchQueue(handlers, self._free_threads)
         self._in_threads = 0  # attempts of sync tasks
         self._marker = marker
-        self._open = endings.open
+        self._open = resources.open
         self._timer: asyncio.TimerHandle | None = None
         self._running: dict[str, RunningAttempt] = {}
         self.held = HeldJobs()
-        self._strays = 0
+        self._abandoned = 0
         self._has_room = asyncio.Event()
         self._idle = asyncio.Event()
         self._draining = False
@@ -155,7 +155,7 @@ class Runner:
             self._prefetch.learn(round_trip=round_trip, full=count == asked)
         self._start()
         if count and self._timer is None:
-            self._look_after_a_while()
+            self._check_later()
 
     def unsettled(self) -> list[Claimed]:
         """What has finished and is still in hand."""
@@ -167,13 +167,13 @@ class Runner:
             self.held.forget(row)
         self._has_room.set()
 
-    def _look_after_a_while(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._look)
+    def _check_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Give back what has waited for too long, whatever the handlers do; mark what lasts as begun."""
         self._timer = None
-        self._ahead.look()
+        self._ahead.start_period()
         if stale := self._ahead.stale():
             self._prefetch.forget()
             for row in stale:
@@ -185,16 +185,16 @@ class Runner:
                 attempt.marked = True
                 self._marker.add(attempt.row, attempt.begun)
         if self.held:
-            self._look_after_a_while()
+            self._check_later()
 
     # What others ask
 
     @property
     def stuck(self) -> int:
         """How many handlers go on although their attempts are over."""
-        return self._threads.stuck + self._strays
+        return self._threads.stuck + self._abandoned
 
-    def blame(self, task: asyncio.Task[object] | None) -> str | None:
+    def job_of(self, task: asyncio.Task[object] | None) -> str | None:
         """Whose attempt an asyncio task is, as a task and a job. From any thread."""
         for attempt in list(self._running.values()):
             if attempt.task is task:
@@ -210,8 +210,8 @@ class Runner:
             self._finished(row, _uncancelled(row))
         for attempt in [self._running[token] for token in wanted & self._running.keys()]:
             # One that was claimed to be undone is what came of this very mark, which stays until it has ended.
-            if not attempt.asked and not attempt.row.cancelling:
-                attempt.asked = True
+            if not attempt.cancel_requested and not attempt.row.cancelling:
+                attempt.cancel_requested = True
                 row = attempt.row
                 log.info("%s %s: somebody has asked to cancel it", row.task, row.id, extra=log_fields(row))
                 if not attempt.in_thread and not attempt.undoing:
@@ -227,7 +227,7 @@ class Runner:
                 attempt.lost = "its worker has lost its lease on the job"
                 self._stop(attempt, HandedBack())
 
-    def fence(self) -> None:
+    def lose_all(self) -> None:
         """Our lease is lost, and with it every job: all attempts are told and stopped, and count for nothing."""
         self._draining = True
         self.lost(self.held.tokens())
@@ -320,7 +320,7 @@ class Runner:
             log.exception("%s %s: its attempt has come to no outcome", row.task, row.id, extra=log_fields(row))
             outcome = Failed(describe(error).to_json(), "refused")
         if attempt.over:
-            self._strays -= 1
+            self._abandoned -= 1
             row = attempt.row
             log.info("%s %s has ended at last, after it was left behind", row.task, row.id, extra=log_fields(row))
         else:
@@ -341,7 +341,7 @@ class Runner:
             self._report(row, Succeeded(outcome.result), took, None)
             self.settled([row])
         elif attempt.lost is None:
-            if attempt.asked and row.version is None:  # a workflow is undone first
+            if attempt.cancel_requested and row.version is None:  # a workflow is undone first
                 outcome = Cancelled("asked")
             self._counts.ended(row, outcome, took, ended)
             self._report(row, outcome, took, attempt.error)
@@ -364,7 +364,7 @@ class Runner:
     def _leave_behind(self, attempt: RunningAttempt, outcome: Outcome) -> None:
         """A coroutine does not end although it was cancelled."""
         if not attempt.over:
-            self._strays += 1
+            self._abandoned += 1
             self._end(attempt, outcome)
             self._report_stuck(attempt, "coroutine")
 
@@ -378,8 +378,8 @@ class Runner:
             self.stuck,
             extra=log_fields(row),
         )
-        if self.stuck >= self._worn_at and not self._draining:
-            self._worn()
+        if self.stuck >= self._exhausted_at and not self._draining:
+            self._on_exhausted()
 
 
 def _uncancelled(row: Claimed) -> Unsettled:

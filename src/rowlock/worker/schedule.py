@@ -100,7 +100,7 @@ class Firer:
             longest=longest,
         )
 
-    def look(self, connection: Steady) -> timedelta:
+    def fire_due(self, connection: Steady) -> timedelta:
         """Fire what is due; answers how soon to look again."""
         began = time.monotonic()
         boot = self._boot
@@ -145,9 +145,9 @@ class Firer:
 
     def _sweep(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
         with connection.sweep("schedules") as free:
-            return self._say(connection, batch) if free else _SHORTLY
+            return self._fire_batch(connection, batch) if free else _SHORTLY
 
-    def _say(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+    def _fire_batch(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
         done = set(connection.run(firing.fire(one.firing for one in batch)))
         replaced = sum(self._make_room(connection, one) for one in batch if one.replaces and one.firing.name in done)
         if len(done) < len(batch):

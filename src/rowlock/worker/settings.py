@@ -100,9 +100,9 @@ class Timing:
         if timing.needs > lasts:
             least = timing.needs if often and late else max(3 * (often or timedelta(0)), 6 * (late or timedelta(0)))
             raise InvalidOption(
-                f"a lease of {_said(lasts)} is too short to be renewed every {_said(timing.renew)} with a deadline of "
-                f"{_said(timing.deadline)}: renew + 4 * deadline may not exceed it; make the lease at least "
-                f"{_said(least)}, or renew or deadline shorter"
+                f"a lease of {_text(lasts)} is too short to be renewed every {_text(timing.renew)} with a deadline of "
+                f"{_text(timing.deadline)}: renew + 4 * deadline may not exceed it; make the lease at least "
+                f"{_text(least)}, or renew or deadline shorter"
             )
         return timing
 
@@ -112,5 +112,5 @@ class Timing:
         return self.renew + 4 * self.deadline
 
 
-def _said(span: timedelta) -> str:
+def _text(span: timedelta) -> str:
     return f"{span.total_seconds():g} s"

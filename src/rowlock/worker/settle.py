@@ -51,7 +51,7 @@ class SideTask(Protocol):
     def is_due(self) -> bool:
         """Whether to do it now."""
 
-    async def look(self, link: Link) -> None:
+    async def run_due(self, link: Link) -> None:
         """Do it."""
 
 
@@ -83,7 +83,7 @@ class Settler:
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
         self.recorder = StepRecorder(wake=self._some.set, actor=actor, is_ours=is_ours)
-        self.looks: Sequence[SideTask] = ()  # in this loop, for the connection is this loop's
+        self.side_tasks: Sequence[SideTask] = ()  # in this loop, for the connection is this loop's
 
     def add(self, row: Claimed, outcome: Unsettled) -> None:
         """An attempt has finished."""
@@ -117,10 +117,10 @@ class Settler:
             self._some.clear()
             while self._is_due:
                 if self.recorder.is_due:
-                    await self.recorder.look(self._link)
-                for look in self.looks:
-                    if look.is_due:
-                        await look.look(self._link)
+                    await self.recorder.run_due(self._link)
+                for task in self.side_tasks:
+                    if task.is_due:
+                        await task.run_due(self._link)
                 batch = self._take()
                 await self._write_progress(batch)
                 await self._settle(batch)
@@ -139,7 +139,10 @@ class Settler:
     @property
     def _is_due(self) -> bool:
         return bool(
-            self._finished or self.recorder.is_due or self.progress.is_due or any(look.is_due for look in self.looks)
+            self._finished
+            or self.recorder.is_due
+            or self.progress.is_due
+            or any(task.is_due for task in self.side_tasks)
         )
 
     async def flush(self) -> None:
@@ -148,13 +151,13 @@ class Settler:
 
     async def _write_progress(self, batch: Sequence[Finished]) -> None:
         """Write what is due, and the last words of attempts that are about to be settled: history takes them along."""
-        said = self.progress.take(row for row, _ in batch)
-        if not said:
+        updates = self.progress.take(row for row, _ in batch)
+        if not updates:
             return
         try:
-            await self._link.run(jobs.progress(said), tries=_TRIES)
+            await self._link.run(jobs.progress(updates), tries=_TRIES)
         except Refused as error:
-            log.error("PostgreSQL refuses progress of %d jobs (%s)", len(said), error)  # noqa: TRY400  it is its answer
+            log.error("PostgreSQL refuses progress of %d jobs (%s)", len(updates), error)  # noqa: TRY400  it is its answer
 
     async def _settle(self, batch: list[Finished]) -> None:
         """Settle a batch: what ends the job in one statement, what returns it in another; workflows apart."""
@@ -193,17 +196,19 @@ class Settler:
 
     def _end_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
-        return endings.settle(attempts, told=self._told(ended), cancelled=self._keep_cancelled)
+        return endings.settle(attempts, told=self._last_states(ended), cancelled=self._keep_cancelled)
 
     def _return_query(self, returned: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
-        return endings.give_back(returned, told=self._told(returned))
+        return endings.give_back(returned, told=self._last_states(returned))
 
-    def _told(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
-        """What these workflows say of themselves; of one that is set aside it may be what was refused."""
-        told = self.recorder.told
-        if not told:
+    def _last_states(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
+        """The last `ctx.state` of these workflows, but for those that are set aside: it may be what was refused."""
+        states = self.recorder.last_states
+        if not states:
             return {}
-        return {row.token: told[row.token] for row, outcome in finished if row.token in told and not is_aside(outcome)}
+        return {
+            row.token: states[row.token] for row, outcome in finished if row.token in states and not is_aside(outcome)
+        }
 
     async def _write(self, link: Link, batch: Sequence[Finished]) -> None:
         """Write a batch of one kind; Refused when PostgreSQL does not accept it, or fails at it again and again."""

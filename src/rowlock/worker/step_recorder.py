@@ -1,4 +1,4 @@
-"""Record: what workflows remember, read and written for all of them together.
+"""Steps: what workflows remember, read and written for all of them together.
 
 Requests pile up while the statement before is under way, as outcomes do for the settler, in whose loop this runs: the
 next one takes them all.
@@ -21,9 +21,10 @@ from uuid import UUID
 from rowlock.db.link import Link, Refused
 from rowlock.errors import LeaseLost, WorkflowError
 from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.model.step import Record, Spawned, Step
 from rowlock.store import endings, jobs, schema, steps
 from rowlock.store.query import LARGEST_STATEMENT
+from rowlock.workflow.worker_interface import LoadedHistory
 
 T = TypeVar("T")
 W = TypeVar("W", bound="Record | Spawned")
@@ -41,19 +42,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 # which must take less than the deadline of a settle.
 LARGEST_RECORD = 64 * 1024 * 1024
 _UNDOING = ("undo", "failure")
-# So many that were answered together are answered in two parts: see Recorder._answer.
+# So many that were answered together are answered in two parts: see StepRecorder._answer.
 _WORTH_PARTING = 16
 # A row that somebody else has locked is tried again after so many seconds; a child that is to be cancelled, after more.
 _LOCKED_PAUSE, _LONGEST_LOCKED_PAUSE = 0.05, 1.0
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What a workflow remembers, and when that was so."""
-
-    steps: list[Step] = field(default_factory=list)
-    signals: list[Signal] = field(default_factory=list)
-    at: str | None = None
 
 
 @dataclass(slots=True)
@@ -62,7 +54,7 @@ class _Request(Generic[W]):
 
     row: Claimed
     what: Sequence[W]
-    told: str | None
+    state: str | None
     done: asyncio.Future[None]
     since: float = field(default_factory=monotonic)
     failures: int = 0
@@ -76,14 +68,14 @@ class StepRecorder:
         self._wake = wake
         self.is_ours = is_ours
         self._actor = actor
-        self._loads: dict[str, tuple[Claimed, asyncio.Future[Loaded]]] = {}
+        self._loads: dict[str, tuple[Claimed, asyncio.Future[LoadedHistory]]] = {}
         self._records: deque[_Request[Record]] = deque()
         self._children: deque[_Request[Spawned]] = deque()
         self._rest: deque[Callable[[Link], Awaitable[None]]] = deque()
         self._clock: tuple[datetime, float] | None = None
         self._good_at = 0.0  # when something was written at last
         self._sizes: dict[str, int] = {}  # of what workflows remember, by token, as far as we have seen it
-        self.told: dict[str, str] = {}  # what workflows say of themselves at last, by token, for who settles them
+        self.last_states: dict[str, str] = {}  # the last `ctx.state` of workflows, by token, for the settle
 
     @property
     def is_due(self) -> bool:
@@ -93,19 +85,19 @@ class StepRecorder:
     # What workflows ask
 
     def now(self) -> datetime:
-        """The database's time, as it was last told, and the time since."""
-        told, at = self._clock or (datetime.now(UTC), monotonic())  # it is told before the first attempt begins
-        return told + timedelta(seconds=monotonic() - at)
+        """The database's time: as it was last read, and the time since."""
+        now, at = self._clock or (datetime.now(UTC), monotonic())  # set before the first attempt begins
+        return now + timedelta(seconds=monotonic() - at)
 
     def set_clock(self, now: datetime) -> None:
         """The database's time is this."""
         self._clock = (now, monotonic())
 
-    async def load(self, row: Claimed) -> Loaded:
+    async def load(self, row: Claimed) -> LoadedHistory:
         """What a workflow remembers; one that has just been enqueued remembers nothing."""
         if row.claims <= 1 and not row.wakes and self._clock is not None:
-            return Loaded()
-        done: asyncio.Future[Loaded] = asyncio.get_running_loop().create_future()
+            return LoadedHistory()
+        done: asyncio.Future[LoadedHistory] = asyncio.get_running_loop().create_future()
         self._loads[row.token] = (row, done)
         self._wake()
         return await done
@@ -116,10 +108,10 @@ class StepRecorder:
 
     def forget(self, rows: Iterable[Claimed]) -> None:
         """These attempts are over."""
-        if self._sizes or self.told:
+        if self._sizes or self.last_states:
             for row in rows:
                 self._sizes.pop(row.token, None)
-                self.told.pop(row.token, None)
+                self.last_states.pop(row.token, None)
 
     def _grow(self, row: Claimed, records: Sequence[Record]) -> None:
         """Count what is to be written; WorkflowError if it is too much. What undoes must not be stopped."""
@@ -141,22 +133,22 @@ class StepRecorder:
             )
         self._sizes[row.token] = size
 
-    async def record(self, row: Claimed, records: Sequence[Record], *, told: str | None) -> None:
+    async def record(self, row: Claimed, records: Sequence[Record], *, state: str | None) -> None:
         """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
         self._grow(row, records)
-        await self._asked(self._records, row, records, told)
+        await self._request(self._records, row, records, state)
 
     async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
         """Write down children and enqueue them, both or neither; LeaseLost if it may not."""
         left = deque(children)
         while left:
-            await self._asked(self._children, row, _fill(left, lambda child: (1, _size(child))), None)
+            await self._request(self._children, row, _fill(left, lambda child: (1, _size(child))), None)
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
         left, since, pause = list(children), monotonic(), _LOCKED_PAUSE
         while left:
-            left = await self._aside(partial(self._abandon, left, since))
+            left = await self._on_connection(partial(self._abandon, left, since))
             if left:  # somebody has them locked, or the server is ill
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_LOCKED_PAUSE)
@@ -177,34 +169,34 @@ class StepRecorder:
 
     async def state(self, row: Claimed) -> str | None:
         """What a workflow has said of itself at last."""
-        return next(iter(await self._aside(lambda link: link.run(endings.state(row), tries=_TRIES))), None)
+        return next(iter(await self._on_connection(lambda link: link.run(endings.state(row), tries=_TRIES))), None)
 
-    async def _asked(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], told: str | None) -> None:
+    async def _request(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], state: str | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(_Request(row, what, told, done))
+        queue.append(_Request(row, what, state, done))
         self._wake()
         await done
 
-    async def _aside(self, say: Callable[[Link], Awaitable[T]]) -> T:
+    async def _on_connection(self, send: Callable[[Link], Awaitable[T]]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        async def answer(link: Link) -> None:
+        async def run(link: Link) -> None:
             try:
-                said = await say(link)
+                result = await send(link)
             except Refused as error:
                 if not done.done():
                     done.set_exception(_refused(error))
                 return
             if not done.done():
-                done.set_result(said)
+                done.set_result(result)
 
-        self._rest.append(answer)
+        self._rest.append(run)
         self._wake()
         return await done
 
     # What the settler's loop does
 
-    async def look(self, link: Link) -> None:
+    async def run_due(self, link: Link) -> None:
         """Read and write what is due: one statement of each kind."""
         if self._loads:
             await self._load(link)
@@ -219,7 +211,7 @@ class StepRecorder:
         loads, self._loads = self._loads, {}
         await self._load_part(link, list(loads.values()))
 
-    async def _load_part(self, link: Link, loads: Sequence[tuple[Claimed, asyncio.Future[Loaded]]]) -> None:
+    async def _load_part(self, link: Link, loads: Sequence[tuple[Claimed, asyncio.Future[LoadedHistory]]]) -> None:
         """Read what these remember; where that fails again and again, halved until who cannot be read stands alone."""
         try:
             found = await self._look_up(link, [row for row, _ in loads])
@@ -236,8 +228,8 @@ class StepRecorder:
                 self._sizes[row.token] = sum(map(_size, found[row.id].steps))
                 done.set_result(found[row.id])
 
-    async def _look_up(self, link: Link, rows: Sequence[Claimed]) -> dict[str, Loaded]:
-        found = {row.id: Loaded() for row in rows}
+    async def _look_up(self, link: Link, rows: Sequence[Claimed]) -> dict[str, LoadedHistory]:
+        found = {row.id: LoadedHistory() for row in rows}
         signalled = [row.id for row in rows if row.wakes]
         at: str | None = None
         for job, step, at in await link.run(steps.load(found), tries=_TRIES):
@@ -253,9 +245,9 @@ class StepRecorder:
 
     async def _write(self, link: Link, batch: list[_Request[Record]]) -> None:
         written = [(request.row, record) for request in batch for record in request.what]
-        told = {request.row.token: request.told for request in batch if request.told is not None}
+        states = {request.row.token: request.state for request in batch if request.state is not None}
         try:
-            answer = await link.run(steps.record(written, told=told), tries=_tries(batch))
+            answer = await link.run(steps.record(written, told=states), tries=_tries(batch))
         except Refused as error:
             await self._halve(link, batch, self._write, self._records, error)
             return

@@ -43,14 +43,14 @@ Async = TypeVar("Async")
 class TransactionResources:
     """What attempts need to end their jobs by themselves.
 
-    `keep` is how long history keeps a job, and `last_words` what an attempt has said of its progress and nobody has
+    `keep` is how long history keeps a job, and `last_progress` what an attempt has said of its progress and nobody has
     written yet.
     """
 
-    ground: TransactionProvider
+    transactions: TransactionProvider
     handlers: Mapping[str, Handler]
     keep: Callable[[Claimed, Ended], timedelta | None]
-    last_words: Callable[[Claimed], Sequence[tuple[Claimed, float, str | None]]]
+    last_progress: Callable[[Claimed], Sequence[tuple[Claimed, float, str | None]]]
     # The tokens of attempts with an open block: nobody else writes to their rows meanwhile, for a block above READ
     # COMMITTED would be refused then.
     open: set[str] = field(default_factory=set)
@@ -59,11 +59,11 @@ class TransactionResources:
 class HandlerTransaction:
     """How one attempt ends its job by itself: in one transaction at a time, and in none after the one that commits."""
 
-    __slots__ = ("_attempt", "_endings", "_is_open", "_result", "committed", "doubted", "misfit")
+    __slots__ = ("_attempt", "_is_open", "_resources", "_result", "committed", "doubted", "misfit")
 
-    def __init__(self, attempt: RunningAttempt, endings: TransactionResources) -> None:
+    def __init__(self, attempt: RunningAttempt, resources: TransactionResources) -> None:
         self._attempt = attempt
-        self._endings = endings
+        self._resources = resources
         self._is_open = False
         self._result: str | None = None
         self.committed: Committed | None = None
@@ -77,7 +77,7 @@ class HandlerTransaction:
         if not self._is_open:
             raise outside_of_a_block()
         try:
-            self._result = self._endings.handlers[self._attempt.row.code].result.encode(result)
+            self._result = self._resources.handlers[self._attempt.row.code].result.encode(result)
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
             self.misfit = error
             raise
@@ -85,16 +85,16 @@ class HandlerTransaction:
     @contextmanager
     def block(self, connection: object | None) -> Iterator[object]:
         """The block of a sync handler."""
-        connection = self._endings.ground.choose(connection)
-        with self._opened(connection) as last, self._endings.ground.transaction(connection, last) as lent:
+        connection = self._resources.transactions.choose(connection)
+        with self._opened(connection) as last, self._resources.transactions.transaction(connection, last) as lent:
             yield lent
 
     @asynccontextmanager
     async def ablock(self, connection: object | None) -> AsyncIterator[object]:
         """The block of an async handler."""
-        connection = self._endings.ground.choose(connection)
+        connection = self._resources.transactions.choose(connection)
         with self._opened(connection) as last:
-            async with self._endings.ground.atransaction(connection, last) as lent:
+            async with self._resources.transactions.atransaction(connection, last) as lent:
                 yield lent
 
     @contextmanager
@@ -108,7 +108,7 @@ class HandlerTransaction:
             raise RowlockError(f"job {row.id} of {row.task} is in a transaction already; go on in that one")
         self._attempt.check()
         self._is_open, self._result = True, None
-        self._endings.open.add(row.token)
+        self._resources.open.add(row.token)
         try:
             yield LastWords(self._end, self._commit)
         except LeaseLost as error:
@@ -117,12 +117,12 @@ class HandlerTransaction:
             raise
         finally:
             self._is_open = False
-            self._endings.open.discard(row.token)
+            self._resources.open.discard(row.token)
 
     def _end(self) -> Conversation[None]:
         self._attempt.check()
         row, outcome = self._attempt.row, Succeeded(self._result)
-        return end(row, outcome, keep=self._endings.keep(row, outcome), said=self._endings.last_words(row))
+        return end(row, outcome, keep=self._resources.keep(row, outcome), said=self._resources.last_progress(row))
 
     def _commit(self) -> None:
         self.committed = Committed(self._result)

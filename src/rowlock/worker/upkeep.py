@@ -59,7 +59,7 @@ def chores(
     """The upkeep of a fleet."""
     sweep = min(timedelta(seconds=5), timing.lease / 3)
     return [
-        Chore("rescue", rescuer.search_every, rescuer.look),
+        Chore("rescue", rescuer.search_every, rescuer.run),
         Chore("looking from the bottom", _BELOW_EVERY, lambda connection: look_below(connection, floors=floors)),
         *(_in_turn(chore, duty) for duty, chore in _of_the_fleet(sweep, actor, keep, longest, rescuer).items()),
         Chore(
@@ -235,9 +235,9 @@ class Hastener:
 
     def chore(self) -> Chore:
         """What to do every so often."""
-        return Chore("bringing jobs forward", timedelta(seconds=1), self.look)
+        return Chore("bringing jobs forward", timedelta(seconds=1), self.run)
 
-    def look(self, connection: Steady) -> None:
+    def run(self, connection: Steady) -> None:
         """Bring forward what is late."""
         if not self._has_compared:
             self._compare(connection)

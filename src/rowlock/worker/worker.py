@@ -57,7 +57,7 @@ class Worker:
         slots = SLOTS.chosen(slots)
         self._database = database
         self._grace = GRACE.chosen(grace)
-        self._setup = WorkerConfig(
+        self._config = WorkerConfig(
             handlers=handlers,
             schema=database.schema,
             database=database,
@@ -95,7 +95,7 @@ class Worker:
             unsettled: Sequence[str] = ()
             restarts, fault = 0, None
             while not self._stopping.is_set():
-                incarnation = Incarnation(self._setup, server, predecessors=unsettled, faults=(restarts, fault))
+                incarnation = Incarnation(self._config, server, predecessors=unsettled, faults=(restarts, fault))
                 began = time.monotonic()
                 await self._live(incarnation)
                 unsettled = incarnation.unsettled
@@ -119,10 +119,10 @@ class Worker:
             await self._first_of(self._stopping.wait(), incarnation.ended.wait())
         finally:  # whoever cancels us finds the jobs handed back and the connections closed
             # A lost lease leaves no grace: others may be running the same jobs by now.
-            grace = self._grace if self._stopping.is_set() or incarnation.worn else timedelta(0)
+            grace = self._grace if self._stopping.is_set() or incarnation.exhausted else timedelta(0)
             await incarnation.stop(grace, hurry=self._hurry)
             self.left_jobs = incarnation.left_jobs
-        if incarnation.worn and not self._stopping.is_set():
+        if incarnation.exhausted and not self._stopping.is_set():
             self._wear_out()
 
     def _wear_out(self) -> None:

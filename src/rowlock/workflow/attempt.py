@@ -50,11 +50,11 @@ MOST_CRASHES = 3
 Calls = Callable[[Callable[..., Any]], Awaitable[object]]
 
 
-class Ended(NamedTuple):
-    """An attempt's outcome, and what the workflow says of itself at last, if that has not been written yet."""
+class AttemptResult(NamedTuple):
+    """An attempt's outcome, and the last `ctx.state`, if that has not been written yet."""
 
     outcome: Unsettled
-    told: str | None = None
+    state: str | None = None
 
 
 class _Failure(NamedTuple):
@@ -77,34 +77,34 @@ _Verdict = Unsettled | _Failure
 async def attempt(
     held: AttemptHandle,
     handler: Handler,
-    stage: Environment,
+    environment: Environment,
     call: Calls,
     *,
-    seen: Callable[[BaseException], object] | None = None,
-) -> Ended:
+    on_error: Callable[[BaseException], object] | None = None,
+) -> AttemptResult:
     """Run one attempt. CancelledError if it was stopped, and not because somebody asked to cancel the workflow."""
     row = held.row
     if row.crashes >= 2 * MOST_CRASHES:
-        return Ended(_Failure(poison(), "poison").outcome(["its workers died of that, too"]))
-    loaded = await stage.ledger.load(row)
+        return AttemptResult(_Failure(poison(), "poison").outcome(["its workers died of that, too"]))
+    loaded = await environment.store.load(row)
     if row.version != handler.version:
-        return Ended(await _carried_over(row, handler, stage, History(loaded.steps)))
+        return AttemptResult(await _carried_over(row, handler, environment, History(loaded.steps)))
     ends = row.cancelling or row.expired or row.crashes >= MOST_CRASHES
-    play = Execution(held, handler, loaded, stage, replays=bool(ends))
-    play.replays |= play.past.failure is not None
-    verdict = await _brought_to_end(play, call, seen)
+    execution = Execution(held, handler, loaded, environment, replays=bool(ends))
+    execution.replays |= execution.history.failure is not None
+    verdict = await _brought_to_end(execution, call, on_error)
     if isinstance(verdict, _Failure):
-        verdict = await _undone(play, verdict)
+        verdict = await _undone(execution, verdict)
     if isinstance(verdict, Succeeded | Failed | Cancelled):
-        await play.remember_sleeps()
-    if isinstance(verdict, Succeeded | Failed | Cancelled | Restarted) and (left := play.children_left()):
-        await stage.ledger.abandon(left)
-    return Ended(verdict, None if isinstance(verdict, Blocked) else play.told())
+        await execution.remember_sleeps()
+    if isinstance(verdict, Succeeded | Failed | Cancelled | Restarted) and (left := execution.children_left()):
+        await environment.store.abandon(left)
+    return AttemptResult(verdict, None if isinstance(verdict, Blocked) else execution.unwritten_state())
 
 
-async def _carried_over(row: Claimed, handler: Handler, stage: Environment, past: History) -> Unsettled:
+async def _carried_over(row: Claimed, handler: Handler, environment: Environment, history: History) -> Unsettled:
     """A workflow of an earlier version goes on as this one, with its state carried over and a fresh history."""
-    said = await stage.ledger.state(row)
+    said = await environment.store.state(row)
     try:
         state = json.loads(said or "{}")
         for carry in handler.carries:
@@ -117,64 +117,66 @@ async def _carried_over(row: Claimed, handler: Handler, stage: Environment, past
             f"the state of version {row.version} could not be carried over to version {handler.version}: {fault.type}: "
             f"{fault.message}; fix the migration",
         )
-    if left := past.open_children():
-        await stage.ledger.abandon(left)
+    if left := history.open_children():
+        await environment.store.abandon(left)
     return Restarted(row.args, handler.version or 1, carried)
 
 
 # The code
 
 
-async def _brought_to_end(play: Execution, call: Calls, seen: Callable[[BaseException], object] | None) -> _Verdict:
-    """Run the code until it returns, raises, or is ended; `seen` is shown an error as it was raised."""
-    play.begin()
+async def _brought_to_end(
+    execution: Execution, call: Calls, on_error: Callable[[BaseException], object] | None
+) -> _Verdict:
+    """Run the code until it returns, raises, or is ended; `on_error` is called with an error as it was raised."""
+    execution.begin()
     verdict: _Verdict | None = None
     try:
-        verdict = _succeeded(play, await call(partial(_code, play)))
+        verdict = _succeeded(execution, await call(partial(_code, execution)))
     except asyncio.CancelledError as error:
-        if play.ending is not None or play.held.asked:
-            play.forget_cancellation()
-        elif play.was_stopped:
+        if execution.ending is not None or execution.held.cancel_requested:
+            execution.forget_cancellation()
+        elif execution.was_stopped:
             raise
         else:
-            verdict = _raised(play, error)
+            verdict = _raised(execution, error)
     except LeaseLost:
         verdict = HandedBack()
     except BaseException as error:
-        if seen is not None:
-            seen(error)
-        verdict = _raised(play, error)
+        if on_error is not None:
+            on_error(error)
+        verdict = _raised(execution, error)
     finally:
-        await play.close()
-    if play.is_stopping and play.ending is None:
+        await execution.close()
+    if execution.is_stopping and execution.ending is None:
         # The worker cancelled the attempt, and the code made something else of that. Its verdict counts for nothing:
         # the next attempt comes to one that was not disturbed.
         return HandedBack()
-    return _by_decision(play, verdict if play.fault is None else _raised(play, play.fault))
+    return _by_decision(execution, verdict if execution.fault is None else _raised(execution, execution.fault))
 
 
-def _code(play: Execution, *args: object, **kwargs: object) -> Awaitable[object]:
-    play.enter()
-    called: Awaitable[object] = play.handler.function(Context(play), *args, **kwargs)
+def _code(execution: Execution, *args: object, **kwargs: object) -> Awaitable[object]:
+    execution.enter()
+    called: Awaitable[object] = execution.handler.function(Context(execution), *args, **kwargs)
     return called
 
 
-def _succeeded(play: Execution, result: object) -> _Verdict:
-    if not play.replays:
-        play.check_end()
+def _succeeded(execution: Execution, result: object) -> _Verdict:
+    if not execution.replays:
+        execution.check_end()
     try:
-        play.said()
-        return Succeeded(play.handler.result.encode(result), undoable=bool(play.undos))
+        execution.state_json()
+        return Succeeded(execution.handler.result.encode(result), undoable=bool(execution.undos))
     except Exception as error:  # of a result that cannot be stored, or of its own serializer
         return _Failure(describe(error).to_json(), "result")
 
 
-def _raised(play: Execution, error: BaseException) -> _Verdict:
+def _raised(execution: Execution, error: BaseException) -> _Verdict:
     match error:
         case WorkflowChanged():
             return Blocked("code", reason_of(str(error)))
-        case Restart() if not play.replays:
-            return _restarted(play, error.arguments)
+        case Restart() if not execution.replays:
+            return _restarted(execution, error.arguments)
         case Snooze():
             return Snoozed(error.delay)
         case Cancel():
@@ -183,43 +185,43 @@ def _raised(play: Execution, error: BaseException) -> _Verdict:
             return _Failure(describe(error).to_json(), "raised", _step_behind(error))
 
 
-def _restarted(play: Execution, arguments: str) -> _Verdict:
+def _restarted(execution: Execution, arguments: str) -> _Verdict:
     try:
-        return Restarted(arguments, play.handler.version or 1, play.said())
+        return Restarted(arguments, execution.handler.version or 1, execution.state_json())
     except WorkflowError as error:
         return _Failure(describe(error).to_json(), "raised")
 
 
 def _step_behind(error: BaseException) -> str | None:
     """The step whose failure an error is, or comes from; of a group, that of the first of its errors that has one."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     ahead: list[BaseException | None] = [error]
     while ahead:
         behind = ahead.pop()
-        if behind is None or id(behind) in seen:
+        if behind is None or id(behind) in visited:
             continue
         if isinstance(behind, StepFailed | ChildFailed | ChildCancelled | SignalTimeout):
             return behind.step
-        seen.add(id(behind))
+        visited.add(id(behind))
         ahead.append(behind.__cause__ or behind.__context__)
         if isinstance(behind, BaseExceptionGroup):
             ahead += reversed(behind.exceptions)
     return None
 
 
-def _by_decision(play: Execution, verdict: _Verdict | None) -> _Verdict:
+def _by_decision(execution: Execution, verdict: _Verdict | None) -> _Verdict:
     """What counts: that the code does not match, that it was ended, what was decided earlier; then how it ended."""
-    row = play.held.row
-    if (stopped := _stopped(play)) is not None:
+    row = execution.held.row
+    if (stopped := _stopped(execution)) is not None:
         return stopped
     # A cancel interrupts the code wherever it is, perhaps before it came to all of its undos. A replay comes to them.
-    if isinstance(verdict, HandedBack) or (play.held.asked and not row.cancelling):
+    if isinstance(verdict, HandedBack) or (execution.held.cancel_requested and not row.cancelling):
         return HandedBack()
     if row.cancelling or row.expired:
         return _Failure(None, "expired" if row.expired else "asked")
-    if (decided := play.past.failure) is not None:
-        told = json.loads(decided.value or "{}")
-        return _Failure(decided.error, told["reason"], told["step"])
+    if (decided := execution.history.failure) is not None:
+        decision = json.loads(decided.value or "{}")
+        return _Failure(decided.error, decision["reason"], decision["step"])
     if row.crashes >= MOST_CRASHES:
         return _Failure(poison(), "poison")
     if verdict is None:
@@ -227,13 +229,13 @@ def _by_decision(play: Execution, verdict: _Verdict | None) -> _Verdict:
     return verdict
 
 
-def _stopped(play: Execution) -> Unsettled | None:
+def _stopped(execution: Execution) -> Unsettled | None:
     """What became of an attempt that was ended before its code was."""
-    if play.changed is not None:
-        return Blocked("code", reason_of(str(play.changed)))
-    if play.ending == "park":
-        return play.parked()
-    return HandedBack() if play.ending in ("hand back", "lost") else None
+    if execution.changed is not None:
+        return Blocked("code", reason_of(str(execution.changed)))
+    if execution.ending == "park":
+        return execution.parked()
+    return HandedBack() if execution.ending in ("hand back", "lost") else None
 
 
 def poison() -> str:
@@ -246,37 +248,37 @@ def poison() -> str:
 # Undoing
 
 
-async def _undone(play: Execution, failure: _Failure) -> Unsettled:
+async def _undone(execution: Execution, failure: _Failure) -> Unsettled:
     """Undo what the code has registered, the latest first; each is remembered, and tried again by its own policy.
 
     The workflow ends only when the last of them has ended; however else this is left, another attempt goes on with it.
     """
-    play.begin_undo()
+    execution.begin_undo()
     try:
-        if play.past.failure is None and not play.held.row.cancelling:
-            told = json.dumps({"reason": failure.reason, "step": failure.step})
-            with play.busy():
-                await play.write([Record("failure", 0, "failure", "done", value=told, error=failure.error)])
+        if execution.history.failure is None and not execution.held.row.cancelling:
+            decision = json.dumps({"reason": failure.reason, "step": failure.step})
+            with execution.busy():
+                await execution.write([Record("failure", 0, "failure", "done", value=decision, error=failure.error)])
         unmade: list[str] = []
-        registered = len(play.undos)
+        registered = len(execution.undos)
         # What was cut short may be recorded all the same, and what follows it in the code, an undo perhaps, was not
         # registered, or only now, by a task that would not end. A replay comes to all of it.
-        for work in () if play.was_cut else reversed(play.undos[:registered]):
+        for work in () if execution.was_cut else reversed(execution.undos[:registered]):
             try:
-                await step_run.run(play, work, play.find(work.place, "undo", work.given))
+                await step_run.run(execution, work, execution.find(work.place, "undo", work.given))
             except StepFailed:
                 unmade.append(work.place.key)
-        if not play.was_cut and len(play.undos) == registered:
+        if not execution.was_cut and len(execution.undos) == registered:
             return failure.outcome(unmade)
     except asyncio.CancelledError:
-        if play.ending is None:
+        if execution.ending is None:
             raise
-        play.forget_cancellation()
+        execution.forget_cancellation()
     except LeaseLost:
-        play.ending = "lost"
+        execution.ending = "lost"
     except WorkflowChanged:
         pass  # play knows
     finally:
-        await play.close()
-    stopped = _stopped(play)
+        await execution.close()
+    stopped = _stopped(execution)
     return HandedBack() if stopped is None else stopped

@@ -15,7 +15,7 @@ from rowlock.errors import InvalidArguments, LeaseLost, WorkflowChanged
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
 from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.model.step import Record, Spawned, Step
 from rowlock.workflow.context import Context, Restart
 from rowlock.workflow.execution import Execution
 from rowlock.workflow.worker_interface import Environment, LoadedHistory
@@ -24,26 +24,17 @@ from rowlock.workflow.worker_interface import Environment, LoadedHistory
 _WITHIN = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a workflow remembers."""
-
-    steps: Sequence[Step]
-    signals: Sequence[Signal] = ()  # what was taken stands in the steps
-    at: str | None = None
-
-
 async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, now: datetime) -> str | None:
     """Where the code differs from what a workflow remembers, in a sentence; None if it fits."""
     try:
         args, kwargs = handler.arguments.decode(row.args)
     except InvalidArguments as error:
         return f"arguments do not fit {row.task!r}: {error}"
-    stage = Environment(
-        ledger=ReplayEnvironment(now), ground=ReplayEnvironment(now), in_thread=_never, is_draining=lambda: False
+    environment = Environment(
+        store=ReplayEnvironment(now), transactions=ReplayEnvironment(now), in_thread=_never, is_draining=lambda: False
     )
-    play = Execution(_Looking(row), handler, Remembered(steps), stage, replays=True)
-    replay = asyncio.create_task(_replayed(play, args, kwargs))
+    execution = Execution(_Looking(row), handler, LoadedHistory(list(steps)), environment, replays=True)
+    replay = asyncio.create_task(_replayed(execution, args, kwargs))
     done, _ = await asyncio.wait({replay}, timeout=_WITHIN)
     if not done:
         replay.cancel()
@@ -55,17 +46,17 @@ async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, n
     return replay.result()
 
 
-async def _replayed(play: Execution, args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
-    play.begin()
-    play.enter()
+async def _replayed(execution: Execution, args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
+    execution.begin()
+    execution.enter()
     does = "the code waits"
     try:
-        await play.handler.function(Context(play), *args, **kwargs)
+        await execution.handler.function(Context(execution), *args, **kwargs)
         does = "the code has come to its end"
     except asyncio.CancelledError:
-        if play.ending is None:
+        if execution.ending is None:
             raise  # it is we who give up
-        play.forget_cancellation()
+        execution.forget_cancellation()
     except Restart:
         does = "the code restarts"
     except WorkflowChanged:
@@ -74,17 +65,17 @@ async def _replayed(play: Execution, args: tuple[object, ...], kwargs: dict[str,
         fault = describe(error)
         does = f"the code raises {fault.type}: {fault.message}"
     finally:
-        await play.close()
-    return _verdict(play, does)
+        await execution.close()
+    return _verdict(execution, does)
 
 
-def _verdict(play: Execution, does: str) -> str | None:
+def _verdict(execution: Execution, does: str) -> str | None:
     try:
-        if play.changed is not None:
-            raise play.changed
-        play.past.check_end(does)
-        for work in reversed(play.undos):
-            play.past.find(work.place, "undo", work.given)
+        if execution.changed is not None:
+            raise execution.changed
+        execution.history.check_end(does)
+        for work in reversed(execution.undos):
+            execution.history.find(work.place, "undo", work.given)
     except WorkflowChanged as changed:
         return str(changed)
     return None
@@ -95,7 +86,7 @@ class _Looking:
     """Nobody's attempt."""
 
     row: Claimed
-    asked: bool = False
+    cancel_requested: bool = False
     undoing: bool = False
     lost: str | None = None
 
@@ -121,35 +112,35 @@ class ReplayEnvironment:
         """Nobody can take it away."""
         return True
 
-    async def load(self, row: Claimed) -> LoadedHistory:  # noqa: ARG002  a Ledger
+    async def load(self, row: Claimed) -> LoadedHistory:  # noqa: ARG002  a StepStore
         """Refused: what there is was read before."""
         _refuse()
 
-    async def record(self, row: Claimed, steps: Sequence[Record], *, told: str | None) -> None:  # noqa: ARG002  a Ledger
+    async def record(self, row: Claimed, steps: Sequence[Record], *, state: str | None) -> None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
-    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:  # noqa: ARG002  a Ledger
+    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
-    async def abandon(self, children: Sequence[str]) -> None:  # noqa: ARG002  a Ledger
+    async def abandon(self, children: Sequence[str]) -> None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
-    async def state(self, row: Claimed) -> str | None:  # noqa: ARG002  a Ledger
+    async def state(self, row: Claimed) -> str | None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
-    def choose(self, named: object | None) -> object | None:  # noqa: ARG002  a Ground
+    def choose(self, named: object | None) -> object | None:  # noqa: ARG002  a TransactionProvider
         """Refused."""
         _refuse()
 
-    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:  # noqa: ARG002  a Ground
+    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:  # noqa: ARG002  a TransactionProvider
         """Refused."""
         _refuse()
 
-    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:  # noqa: ARG002  a Ground
+    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:  # noqa: ARG002  a TransactionProvider
         """Refused."""
         _refuse()
 

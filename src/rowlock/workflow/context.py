@@ -61,18 +61,18 @@ class Restart(Interruption):
 class Steps:
     """The verbs that call a function, with what `using(…)` says of them."""
 
-    __slots__ = ("_connection", "_name", "_play", "_retry", "_timeout")
+    __slots__ = ("_connection", "_execution", "_name", "_retry", "_timeout")
 
     def __init__(
         self,
-        play: Execution,
+        execution: Execution,
         *,
         name: str | None = None,
         retry: Retry | None = None,
         timeout: timedelta | None = None,
         connection: object | None = None,
     ) -> None:
-        self._play = play
+        self._execution = execution
         self._name = name
         self._retry = retry
         self._timeout = timeout
@@ -120,16 +120,16 @@ class Steps:
         _refuse_inside("ctx.undo")
         called = function_of(function)
         name = check_name(name_of(called) if self._name is None else self._name)
-        self._play.undos.append(
+        self._execution.undos.append(
             StepCall(
                 place=branches.current().undo_place(name),
                 kind="undo",
                 function=called,
-                known=info_of(called),
+                info=info_of(called),
                 args=args,
                 kwargs=kwargs,
                 given=input_of(args, kwargs),
-                retry=self._retry or self._play.handler.spec.retry,
+                retry=self._retry or self._execution.handler.spec.retry,
                 timeout=self._timeout,
             )
         )
@@ -144,21 +144,21 @@ class Steps:
         _refuse_inside(f"ctx.{kind}")
         called = function_of(function)
         given = input_of(args, kwargs)
-        place = self._play.place(check_name(name_of(called) if self._name is None else self._name))
-        step = self._play.find(place, kind, given)
+        place = self._execution.place(check_name(name_of(called) if self._name is None else self._name))
+        step = self._execution.find(place, kind, given)
         work = StepCall(
             place=place,
             kind=kind,
             function=called,
-            known=info_of(called),
+            info=info_of(called),
             args=args,
             kwargs=kwargs,
             given=given,
-            retry=self._retry or self._play.handler.spec.retry,
+            retry=self._retry or self._execution.handler.spec.retry,
             timeout=self._timeout,
             connection=self._connection,
         )
-        return step_run.run(self._play, work, step)
+        return step_run.run(self._execution, work, step)
 
 
 class Context(Steps):
@@ -175,24 +175,24 @@ class Context(Steps):
         connection: object | None = None,
     ) -> Steps:
         """The same verbs, with another name, retry policy or time-out of each try, or on a connection of yours."""
-        return Steps(self._play, name=name, retry=retry, timeout=timeout, connection=connection)
+        return Steps(self._execution, name=name, retry=retry, timeout=timeout, connection=connection)
 
     # Who it is
 
     @property
     def id(self) -> UUID:
         """The job's id."""
-        return UUID(self._play.held.row.id)
+        return UUID(self._execution.held.row.id)
 
     @property
     def key(self) -> str | None:
         """The key that it was started by, if it has one."""
-        return self._play.held.row.key
+        return self._execution.held.row.key
 
     @property
     def version(self) -> int:
         """The version of its code."""
-        return self._play.handler.version or 1
+        return self._execution.handler.version or 1
 
     @property
     def state(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Context(Steps):
 
         The code makes it anew in every attempt; after a restart, or in another version, it begins with what it was.
         """
-        return self._play.state
+        return self._execution.state
 
     @property
     def idempotency_key(self) -> str:
@@ -209,7 +209,7 @@ class Context(Steps):
         if here is not None:
             return here
         branch = branches.current()
-        return self._play.idempotency_key(branches.CallSite("", branch.path, branch.position + 1))
+        return self._execution.idempotency_key(branches.CallSite("", branch.path, branch.position + 1))
 
     # What it waits for
 
@@ -224,10 +224,10 @@ class Context(Steps):
 
     def _sleep(self, *, delay: timedelta | None = None, until: datetime | None = None) -> Wait[None]:
         _refuse_inside("ctx.sleep")
-        place = self._play.place("sleep")
+        place = self._execution.place("sleep")
         given = json.dumps(str(delay if until is None else until))
-        timer = Timer(place, self._play.find(place, "sleep", given), given=given, delay=delay, until=until)
-        return Wait(timer, self._play.hold)
+        timer = Timer(place, self._execution.find(place, "sleep", given), given=given, delay=delay, until=until)
+        return Wait(timer, self._execution.hold)
 
     @overload
     def signal(self, name: str, *, timeout: timedelta | None = None, schema: type[T]) -> Wait[T]: ...
@@ -246,19 +246,19 @@ class Context(Steps):
         if timeout is not None:
             check_delay(timeout)
         form = schema_of(schema)
-        place = self._play.place(check_name(name))
-        step = self._play.find(place, "signal")
+        place = self._execution.place(check_name(name))
+        step = self._execution.find(place, "signal")
         wait: SignalWait = SignalWait(
-            place, step, name, inbox=self._play.inbox, payload=form.payload, timeout=timeout, form=form.schema
+            place, step, name, inbox=self._execution.inbox, payload=form.payload, timeout=timeout, form=form.schema
         )
-        return Wait(wait, self._play.hold)
+        return Wait(wait, self._execution.hold)
 
     def run(self, call: ChildCall[R]) -> Wait[R]:
         """The result of a child: a job of its own, on its own queue, with its own retries; nothing is held meanwhile.
 
         ChildFailed or ChildCancelled if that is how it ends. A child that lives when its workflow ends is cancelled.
         """
-        return Wait(self._child(call), self._play.hold)
+        return Wait(self._child(call), self._execution.hold)
 
     @overload
     def map(
@@ -287,7 +287,7 @@ class Context(Steps):
         return self._all(children, concurrency, return_exceptions=return_exceptions)
 
     async def _all(self, children: list[ChildWait], concurrency: int | None, *, return_exceptions: bool) -> list[Any]:
-        answers = await self._play.hold(AllOf(children, at_once=concurrency))
+        answers = await self._execution.hold(AllOf(children, at_once=concurrency))
         if not return_exceptions:
             for answer in answers:
                 if answer.error is not None:
@@ -301,10 +301,10 @@ class Context(Steps):
             raise WorkflowError(
                 f"the child {job.task!r} has a key; it is its workflow's step, and needs none: leave it out"
             )
-        place = self._play.place(check_name(job.task))
-        step = self._play.find(place, "child", job.args)
+        place = self._execution.place(check_name(job.task))
+        step = self._execution.find(place, "child", job.args)
         key, _, position = place
-        spawned = Spawned(key, position, job.args, job._replace(parent=self._play.held.row.id))
+        spawned = Spawned(key, position, job.args, job._replace(parent=self._execution.held.row.id))
         return ChildWait(step, spawned, call.result)
 
     def any(self, *waits: Wait[Any], **named: Wait[Any]) -> Wait[First]:
@@ -316,21 +316,21 @@ class Context(Steps):
         given = [*enumerate(waits), *named.items()]
         if not given or not all(isinstance(wait, Wait) for _, wait in given):
             raise WorkflowError("ctx.any takes ctx.signal(…), ctx.sleep(…) and ctx.run(…), before they are awaited")
-        place = self._play.place("any")
-        step = self._play.find(place, "any")
-        return Wait(FirstOf(place, step, [(which, wait.pending) for which, wait in given]), self._play.hold)
+        place = self._execution.place("any")
+        step = self._execution.find(place, "any")
+        return Wait(FirstOf(place, step, [(which, wait.pending) for which, wait in given]), self._execution.hold)
 
     # What would differ from attempt to attempt
 
     def now(self) -> datetime:
         """The time, by the database's clock: in every attempt the same."""
         _refuse_inside("ctx.now")
-        place = self._play.place("now")
-        step = self._play.find(place, "now")
+        place = self._execution.place("now")
+        step = self._execution.find(place, "now")
         if step is not None:
             return datetime.fromisoformat(json.loads(step.value or "null"))
-        now = self._play.stage.ledger.now()
-        self._play.later(Record(place.key, place.position, "now", "done", value=json.dumps(now.isoformat())))
+        now = self._execution.environment.store.now()
+        self._execution.later(Record(place.key, place.position, "now", "done", value=json.dumps(now.isoformat())))
         return now
 
     def random(self) -> float:
@@ -343,19 +343,21 @@ class Context(Steps):
         _refuse_inside("ctx.patched")
         branch = branches.current()
         marker = check_name(f"patched {name}")
-        if not self._play.past.has(branch, marker) and self._play.past.goes_on(branch.path, branch.position + 1):
+        if not self._execution.history.has(branch, marker) and self._execution.history.goes_on(
+            branch.path, branch.position + 1
+        ):
             return False
-        place = self._play.place(marker)
-        if self._play.find(place, "patched") is None:
-            self._play.later(Record(place.key, place.position, "patched", "done"))
+        place = self._execution.place(marker)
+        if self._execution.find(place, "patched") is None:
+            self._execution.later(Record(place.key, place.position, "patched", "done"))
         return True
 
     def restart(self, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  it never returns
         """Begin again with these arguments and a fresh history; `ctx.state` and signals that nobody took stay."""
         _refuse_inside("ctx.restart")
-        if self._play.undos:
+        if self._execution.undos:
             raise WorkflowError("ctx.restart(…) would forget what is to be undone; restart before ctx.undo(…) is said")
-        raise Restart(self._play.handler.arguments.encode(args, kwargs))
+        raise Restart(self._execution.handler.arguments.encode(args, kwargs))
 
 
 def _refuse_inside(verb: str) -> None:

@@ -37,13 +37,13 @@ class Execution:
     """The code of one attempt, and what it has under way."""
 
     def __init__(
-        self, held: AttemptHandle, handler: Handler, loaded: LoadedHistory, stage: Environment, *, replays: bool
+        self, held: AttemptHandle, handler: Handler, loaded: LoadedHistory, environment: Environment, *, replays: bool
     ) -> None:
         """With `replays`, nothing new is begun: the code is only brought to where the record ends."""
         self.held = held
         self.handler = handler
-        self.stage = stage
-        self.past = History(loaded.steps)
+        self.environment = environment
+        self.history = History(loaded.steps)
         self.inbox: list[Signal] = list(loaded.signals)
         self.replays = replays
         self.is_undoing = False
@@ -53,13 +53,13 @@ class Execution:
         self.fault: Exception | None = None  # why it could not park
         self.state: dict[str, Any] = self._carried()
         self._since = loaded.at
-        self._told = json.dumps(self.state)
+        self._written_state = json.dumps(self.state)
         # A restart calls its steps by the same places again, and means others.
-        self._run = held.row.id if self.past.restarts == 0 else f"{held.row.id}:{self.past.restarts}"
+        self._run = held.row.id if self.history.restarts == 0 else f"{held.row.id}:{self.history.restarts}"
         self._main: asyncio.Task[Any] | None = None
         self._lazy: list[Record] = []
         self._children: list[str] = []  # enqueued by this attempt
-        self._written = len(self.past)
+        self._written = len(self.history)
         self._active = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Future[None], Pending] = {}
@@ -74,7 +74,7 @@ class Execution:
         self._parking: asyncio.Task[None] | None = None
 
     def _carried(self) -> dict[str, Any]:
-        start = self.past.start
+        start = self.history.start
         return {} if start is None or start.value is None else dict(json.loads(start.value))
 
     def begin(self) -> None:
@@ -94,7 +94,7 @@ class Execution:
     def find(self, place: CallSite, kind: StepKind, given: str | None = None) -> Step | None:
         """What is remembered of a call, if it is not new."""
         try:
-            return self.past.find(place, kind, given)
+            return self.history.find(place, kind, given)
         except WorkflowChanged as changed:
             raise self.block(changed) from None
 
@@ -117,11 +117,11 @@ class Execution:
         """Go on if something new may begin; else never."""
         await self._stop_if_over()
         if self.ending is None and self._parking is None:
-            if self.held.lost is not None or not self.stage.ledger.is_ours():
+            if self.held.lost is not None or not self.environment.store.is_ours():
                 self.end("lost")
-            elif self.held.asked and not self.is_undoing:
+            elif self.held.cancel_requested and not self.is_undoing:
                 self.end("cancel")
-            elif self.stage.is_draining():
+            elif self.environment.is_draining():
                 self.end("hand back")  # between two steps is a good moment
             elif not self.replays:
                 return
@@ -150,29 +150,30 @@ class Execution:
         written, self._lazy = list({record.key: record for record in (*self._lazy, *records)}.values()), []
         if not written:
             return
-        self._count(sum([not self.past.knows(record.key) for record in written]))
-        told = self.said()
-        await self.stage.ledger.record(self.held.row, written, told=told if told != self._told else None)
-        self._told = told
+        self._count(sum([not self.history.knows(record.key) for record in written]))
+        state = self.state_json()
+        changed = state if state != self._written_state else None
+        await self.environment.store.record(self.held.row, written, state=changed)
+        self._written_state = state
 
-    def said(self) -> str:
-        """What the workflow says of itself."""
+    def state_json(self) -> str:
+        """`ctx.state` as JSON."""
         if not self.state:
             return "{}"  # asked with every step
         try:
             return json.dumps(self.state, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             if self.is_undoing:
-                return self._told  # it may have failed of that
+                return self._written_state  # it may have failed of that
             raise WorkflowError(f"ctx.state cannot be JSON ({error}); keep plain values there") from None
 
-    def told(self) -> str | None:
+    def unwritten_state(self) -> str | None:
         """The same, if it has not been written yet."""
         try:
-            said = self.said()
+            state = self.state_json()
         except WorkflowError:
             return None  # the next attempt makes it anew
-        return said if said != self._told else None
+        return state if state != self._written_state else None
 
     def _count(self, records: int) -> None:
         self._written += records
@@ -184,13 +185,13 @@ class Execution:
 
     async def hold(self, pending: Pending) -> Any:  # noqa: ANN401  what it has come to
         """Wait, without being held: the answer if there is one, else the attempt ends here."""
-        answer = pending.look()
+        answer = pending.poll()
         if answer is None:
             if children := pending.children():
                 await self.gate()
                 self._count(len(children))
                 with self.busy():
-                    await self.stage.ledger.spawn(self.held.row, children)
+                    await self.environment.store.spawn(self.held.row, children)
                 self._children += [child.job.id for child in children]
             await self._wait(pending)
             raise AssertionError("a wait that was not answered has ended")
@@ -259,7 +260,7 @@ class Execution:
             self.end("reached")
             return
         try:
-            self.said()
+            self.state_json()
         except WorkflowError as error:
             self._fail(error)
             return
@@ -334,7 +335,7 @@ class Execution:
     @property
     def is_stopping(self) -> bool:
         """Whether its worker stops, or has lost the job, and has cancelled the attempt for that."""
-        return self.was_stopped and (self.stage.is_draining() or self.held.lost is not None)
+        return self.was_stopped and (self.environment.is_draining() or self.held.lost is not None)
 
     async def remember_sleeps(self) -> None:
         """Write down at the end which sleeps are over: the rest of what was put off is of no use any more."""
@@ -350,13 +351,13 @@ class Execution:
     def check_end(self) -> None:
         """The code has returned: the record must not go on."""
         try:
-            self.past.check_end()
+            self.history.check_end()
         except WorkflowChanged as changed:
             raise self.block(changed) from None
 
     def children_left(self) -> list[str]:
         """The children that have not ended, as far as is known."""
-        return [*self.past.open_children(), *self._children]
+        return [*self.history.open_children(), *self._children]
 
     def begin_undo(self) -> None:
         """From here on it is undone: what the code has registered, and nothing that it would begin."""
@@ -369,13 +370,13 @@ class Execution:
 class _Busy:
     """A block in which something is under way."""
 
-    __slots__ = ("_play", "_task")
+    __slots__ = ("_execution", "_task")
 
-    def __init__(self, play: Execution) -> None:
-        self._play = play
+    def __init__(self, execution: Execution) -> None:
+        self._execution = execution
 
     def __enter__(self) -> None:
-        self._task = self._play.begin_work()
+        self._task = self._execution.begin_work()
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        self._play.end_work(self._task, cut=kind is asyncio.CancelledError)
+        self._execution.end_work(self._task, cut=kind is asyncio.CancelledError)

@@ -56,13 +56,13 @@ class History:
         step = self._steps.get(place.key)
         if step is None:
             if (other := self._at.get((place.path, place.position))) is not None:
-                raise _changed(place, f"the code calls {kind} {place.key!r}", f"the record has {_told(other)}")
+                raise _changed(place, f"the code calls {kind} {place.key!r}", f"the record has {_written_state(other)}")
             return None
         if step.kind != kind or step.position != place.position:
             raise _changed(
                 place,
                 f"the code calls {kind} {place.key!r} as call {place.position}",
-                f"the record has {_told(step)} as call {step.position}",
+                f"the record has {_written_state(step)} as call {step.position}",
             )
         if step.input is not None and input is not None and step.input != input:
             raise _changed(
@@ -91,7 +91,7 @@ class History:
         if self._unasked:
             step = min(self._unasked.values(), key=lambda step: step.position)
             place = CallSite(step.key, "", step.position)
-            raise _changed(place, does, f"the record goes on with {_told(step)}")
+            raise _changed(place, does, f"the record goes on with {_written_state(step)}")
 
 
 def _changed(place: CallSite, code: str, record: str) -> WorkflowChanged:
@@ -99,7 +99,7 @@ def _changed(place: CallSite, code: str, record: str) -> WorkflowChanged:
     return WorkflowChanged(f"changed code: at {where} {code}, and {record}. {_REMEDY}")
 
 
-def _told(step: Step) -> str:
+def _written_state(step: Step) -> str:
     return f"{step.kind} {step.key!r} ({step.state})"
 
 

@@ -41,7 +41,7 @@ _LONGEST_NAME = 200
 _SCALARS = frozenset({str, int, bool, type(None)})
 _PLAIN = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
-_known: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
+_infos: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
 
 
 class StepCall(NamedTuple):
@@ -50,7 +50,7 @@ class StepCall(NamedTuple):
     place: CallSite
     kind: StepKind
     function: Callable[..., Any]
-    known: FunctionInfo
+    info: FunctionInfo
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
     given: str | None
@@ -83,12 +83,12 @@ def function_of(called: Callable[..., Any]) -> Callable[..., Any]:
 def info_of(function: Callable[..., Any]) -> FunctionInfo:
     """What is known of it; found out once, for every step asks."""
     try:
-        known = _known.get(function)
-        if known is None:
-            known = _known[function] = _found_out(function)
+        info = _infos.get(function)
+        if info is None:
+            info = _infos[function] = _found_out(function)
     except TypeError:  # it takes no weak reference, or is not hashable
         return _found_out(function)
-    return known
+    return info
 
 
 def _found_out(function: Callable[..., Any]) -> FunctionInfo:
@@ -131,96 +131,98 @@ def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None
     return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None
 
 
-async def run(play: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
+async def run(execution: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
     """The result of a step: from the record, or of its next try."""
     if step is not None and step.state == "done":
-        if play.has_replayed_many():
-            await play.let_others_run()
-        return work.known.result.decode(step.value)
+        if execution.has_replayed_many():
+            await execution.let_others_run()
+        return work.info.result.decode(step.value)
     if step is not None and step.state == "failed":
         raise _failed(step.key, step.error, step.attempts)
     if step is not None and not step.due:
-        await play.hold(NextTry())
-    await play.gate()
-    return await _try(play, work, 0 if step is None else step.attempts)
+        await execution.hold(NextTry())
+    await execution.gate()
+    return await _try(execution, work, 0 if step is None else step.attempts)
 
 
-async def _try(play: Execution, work: StepCall, failures: int) -> Any:  # noqa: ANN401  as above
+async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # noqa: ANN401  as above
     began = time.perf_counter()
-    with play.busy():
+    with execution.busy():
         try:
-            text, is_written = await _called(play, work, failures, began)
+            text, is_written = await _called(execution, work, failures, began)
         except BaseException as error:
             if _goes_through(work, error):
                 raise
-            if play.is_stopping:  # what the function makes of its cancellation is no failure
+            if execution.is_stopping:  # what the function makes of its cancellation is no failure
                 raise asyncio.CancelledError from error
             record = _verdict(work, error, failures, time.perf_counter() - began)
-            await play.write([record])
+            await execution.write([record])
             if record.error is not None:
-                logs.log_step_failure(play.held.row, record, of=work.retry.attempts, error=_shown(error))
+                logs.log_step_failure(execution.held.row, record, of=work.retry.attempts, error=_shown(error))
             # The error of a transaction may be that of a commit whose answer was lost. If that step is done after all,
             # this has changed nothing, and the next attempt is told.
             if record.state == "failed" and work.kind != "transaction":
                 raise _failed(record.key, record.error, record.attempts) from error
         else:
             if not is_written:
-                await play.write([_done(work, text, failures, time.perf_counter() - began)])
-            return work.known.result.decode(text)
-    await play.hold(NextTry())
+                await execution.write([_done(work, text, failures, time.perf_counter() - began)])
+            return work.info.result.decode(text)
+    await execution.hold(NextTry())
     return None
 
 
-async def _called(play: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
+async def _called(execution: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
     """One try: the JSON of what the function answers, and whether that has been written with it."""
     if work.timeout is None:
-        return await _answered(play, work, failures, began)
+        return await _answered(execution, work, failures, began)
     seconds = work.timeout.total_seconds()
     async with asyncio.timeout(seconds) as limit:
         try:
-            return await _answered(play, work, failures, began)
+            return await _answered(execution, work, failures, began)
         except asyncio.CancelledError:
             if limit.expired():
                 raise TimeoutError(f"step {work.place.key!r} took longer than its timeout of {seconds:g} s") from None
             raise
 
 
-async def _answered(play: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
+async def _answered(execution: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
     if work.kind == "transaction":
-        return await _in_transaction(play, work, failures, began), True
-    with inside_step(play.idempotency_key(work.place)):
-        if work.known.is_async:
+        return await _in_transaction(execution, work, failures, began), True
+    with inside_step(execution.idempotency_key(work.place)):
+        if work.info.is_async:
             value = await work.function(*work.args, **work.kwargs)
         else:
-            value = await play.stage.in_thread(play.held, partial(work.function, *work.args, **work.kwargs))
+            value = await execution.environment.in_thread(
+                execution.held, partial(work.function, *work.args, **work.kwargs)
+            )
     return _encoded(work, value), False
 
 
-async def _in_transaction(play: Execution, work: StepCall, failures: int, began: float) -> str | None:
+async def _in_transaction(execution: Execution, work: StepCall, failures: int, began: float) -> str | None:
     """The function's writes and the record of the step, in one commit: the record is the last thing said before it."""
     text: str | None = None
 
     def last() -> Conversation[None]:
-        return _recorded(play, _done(work, text, failures, time.perf_counter() - began))
+        return _recorded(execution, _done(work, text, failures, time.perf_counter() - began))
 
     words = LastWords(last, lambda: None)
-    ground, connection = play.stage.ground, work.connection
+    transactions, connection = execution.environment.transactions, work.connection
 
     async def on_loop() -> None:
         nonlocal text, connection
-        connection = ground.choose(connection)
-        async with ground.atransaction(connection, words) as lent:
+        connection = transactions.choose(connection)
+        async with transactions.atransaction(connection, words) as lent:
             text = _encoded(work, await work.function(lent, *work.args, **work.kwargs))
 
     def in_thread() -> None:
         nonlocal text, connection
-        connection = ground.choose(connection)  # in the thread to which it may belong
-        with ground.transaction(connection, words) as lent:
+        connection = transactions.choose(connection)  # in the thread to which it may belong
+        with transactions.transaction(connection, words) as lent:
             text = _encoded(work, work.function(lent, *work.args, **work.kwargs))
 
     try:
-        with inside_step(play.idempotency_key(work.place)):
-            await (on_loop() if work.known.is_async else play.stage.in_thread(play.held, in_thread))
+        with inside_step(execution.idempotency_key(work.place)):
+            await (on_loop() if work.info.is_async else execution.environment.in_thread(execution.held, in_thread))
     except LeaseLost as error:
         if connection is None:
             raise
@@ -230,8 +232,8 @@ async def _in_transaction(play: Execution, work: StepCall, failures: int, began:
     return text
 
 
-def _recorded(play: Execution, record: Record) -> Conversation[None]:
-    row = play.held.row
+def _recorded(execution: Execution, record: Record) -> Conversation[None]:
+    row = execution.held.row
     query = store.record([(row, record)], told={})
     # It passes over a row that somebody has locked, as one who sends a signal has it: then wait for it.
     if not ((yield query) or ((yield jobs.lock(row.id)) and (yield query))):
@@ -244,7 +246,7 @@ def _recorded(play: Execution, record: Record) -> Conversation[None]:
 
 def _encoded(work: StepCall, value: object) -> str | None:
     try:
-        return work.known.result.encode(value)
+        return work.info.result.encode(value)
     except Interruption:
         raise
     except Exception as fault:  # of a result that cannot be stored, or of its own serializer
@@ -257,13 +259,13 @@ def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -
     if isinstance(error, Snooze):
         return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
     wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
-    told = describe(_shown(error)).to_json()
+    failure = describe(_shown(error)).to_json()
     failures += 1
     if failures >= work.retry.attempts or not wanted:
-        return Record(key, position, work.kind, "failed", work.given, error=told, attempts=failures, ago=took)
+        return Record(key, position, work.kind, "failed", work.given, error=failure, attempts=failures, ago=took)
     delay = error.delay if isinstance(error, RetryAfter) else work.retry.delay(failures, random.random)
     return Record(
-        key, position, work.kind, "retrying", work.given, error=told, attempts=failures, delay=delay, ago=took
+        key, position, work.kind, "retrying", work.given, error=failure, attempts=failures, delay=delay, ago=took
     )
 
 

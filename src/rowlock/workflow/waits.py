@@ -48,7 +48,7 @@ class Pending(ABC):
 
     _answer: WaitResult | None = None
 
-    def look(self) -> WaitResult | None:
+    def poll(self) -> WaitResult | None:
         """The answer, if there is one: it is taken and remembered once, however often it is looked for."""
         if self._answer is not None:
             return self._answer
@@ -246,10 +246,10 @@ class ChildWait(Pending):
 
 
 def _child_error(step: Step) -> BaseException:
-    told = json.loads(step.error or "{}")
-    failure = told.get("failure") or {}
-    job, task, reason = UUID(str(step.child)), str(told.get("task")), str(told.get("reason"))
-    if told.get("outcome") == "cancelled":
+    ending = json.loads(step.error or "{}")
+    failure = ending.get("failure") or {}
+    job, task, reason = UUID(str(step.child)), str(ending.get("task")), str(ending.get("reason"))
+    if ending.get("outcome") == "cancelled":
         return ChildCancelled(job, task, reason, step.key)
     return ChildFailed(
         job,
@@ -278,9 +278,9 @@ class FirstOf(Pending):
         """The one that was first, or is: of several that are there now, in the order in which they were given."""
         if self._step is not None and self._step.state == "done":
             index = json.loads(self._step.value or "0")
-            return self._won(index, self._waits[index][1].look(), [])
+            return self._won(index, self._waits[index][1].poll(), [])
         for index, (_, pending) in enumerate(self._waits):
-            if (answer := pending.look()) is not None:
+            if (answer := pending.poll()) is not None:
                 key, _, position = self._place
                 return self._won(index, answer, [Record(key, position, "any", "done", value=json.dumps(index))])
         return None
@@ -307,7 +307,7 @@ class AllOf(Pending):
 
     def __init__(self, children: Sequence[ChildWait], *, at_once: int | None) -> None:
         self._children = children
-        open_now = sum(not child.is_new and child.look() is None for child in children)
+        open_now = sum(not child.is_new and child.poll() is None for child in children)
         new = [child for child in children if child.is_new]
         room = len(new) if at_once is None else max(0, at_once - open_now)
         self._next = new[:room]
@@ -318,7 +318,7 @@ class AllOf(Pending):
 
     def _find(self) -> WaitResult | None:
         """What each has come to, in their order."""
-        return WaitResult([child.look() for child in self._children]) if self.is_over else None
+        return WaitResult([child.poll() for child in self._children]) if self.is_over else None
 
     def children(self) -> list[Spawned]:
         """Those whose turn it is."""

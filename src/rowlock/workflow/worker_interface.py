@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ class AttemptHandle(Protocol):
         """The job as it was claimed."""
 
     @property
-    def asked(self) -> bool:
+    def cancel_requested(self) -> bool:
         """Whether somebody has asked to cancel it."""
 
     @property
@@ -40,20 +40,13 @@ class AttemptHandle(Protocol):
         """The error that says so."""
 
 
-class LoadedHistory(Protocol):
+@dataclass(slots=True)
+class LoadedHistory:
     """What a workflow remembers, the signals that nobody has taken, and when that was so, by the database's clock."""
 
-    @property
-    def steps(self) -> Sequence[Step]:
-        """The steps."""
-
-    @property
-    def signals(self) -> Sequence[Signal]:
-        """The signals, in the order in which they came."""
-
-    @property
-    def at(self) -> str | None:
-        """The database's time; None where nothing was read."""
+    steps: list[Step] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)  # in the order in which they came
+    at: str | None = None  # None where nothing was read
 
 
 class StepStore(Protocol):
@@ -62,7 +55,7 @@ class StepStore(Protocol):
     async def load(self, row: Claimed) -> LoadedHistory:
         """What a workflow remembers."""
 
-    async def record(self, row: Claimed, steps: Sequence[Record], *, told: str | None) -> None:
+    async def record(self, row: Claimed, steps: Sequence[Record], *, state: str | None) -> None:
         """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
 
     async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
@@ -98,8 +91,8 @@ class TransactionProvider(Protocol):
 class Environment:
     """What every workflow of a worker plays on."""
 
-    ledger: StepStore
-    ground: TransactionProvider
+    store: StepStore
+    transactions: TransactionProvider
     # Runs a sync function in a thread, and answers what it answers or raises what it raises.
     in_thread: Callable[[Any, Callable[[], object]], Awaitable[object]]
     is_draining: Callable[[], bool]
