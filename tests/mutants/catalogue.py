@@ -480,7 +480,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_cancel.py::test_a_mark_is_found_without_a_notification",
         [
             Change(
-                "worker/reconcile.py", "        self._look_after(_EVERY)\n\n    async def run_due", "\n    async def run_due"
+                "worker/reconcile.py",
+                "        self._look_after(_EVERY)\n\n    async def run_due",
+                "\n    async def run_due",
             ),
             Change(
                 "worker/reconcile.py",

@@ -388,7 +388,7 @@ def test_of_a_workflow_that_was_taken_away_its_worker_keeps_nothing(
     @app.task(name="quick")
     async def quick() -> None: ...
 
-    monkeypatch.setattr(settle, "Recorder", Recorder)
+    monkeypatch.setattr(settle, "StepRecorder", Recorder)
     w.enqueue()
     with working(app, lease=timedelta(seconds=1)):
         until(robbed.is_set)

@@ -1,7 +1,7 @@
-"""Around: context managers around every attempt, every plain function of a workflow, and a worker's life.
+"""Around: context managers around every attempt, and around a worker's life.
 
 A plain one belongs to the thread that it is entered in, as a session or a connection of that thread does. So it goes
-around each function that runs in a thread, in that thread.
+around each function that runs in a thread, in that thread; of a workflow, around each of its sync steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Around = Callable[[CurrentJob], Plain | Async]
 
 
 def check_maker(function: object, said: str) -> None:
-    """Refuse, when it is declared, a function that cannot answer a context manager; `said` is what declares it."""
+    """Refuse, when it is declared, a function that cannot return a context manager; `said` is what declares it."""
     wrapper = _wrapper_for(function)
     if wrapper is not None:
         raise TaskError(f"{said} wants a function that answers a context manager; put @{wrapper} on {_name(function)}")
@@ -40,7 +40,7 @@ def made(arounds: Iterable[Around], job: CurrentJob) -> list[Plain | Async]:
 
 
 def checked(context: Plain | Async, maker: str) -> Plain | Async:
-    """What a function answered, which must be a context manager of one kind or the other; `maker` is its name."""
+    """What a function returned, which must be a context manager of one kind or the other; `maker` is its name."""
     if isinstance(context, AbstractContextManager | AbstractAsyncContextManager):
         return context
     raise TypeError(f"{maker} answered {type(context).__name__}, not a context manager")

@@ -1,4 +1,4 @@
-"""The job that a handler is running, as the handler sees it."""
+"""Current job: one attempt, as its worker and its handler know it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rowlock.worker.transaction import HandlerTransaction, Transaction, Transact
 
 T = TypeVar("T")
 
-# Takes an attempt's word of how far it is: a share and a note.
+# Called with how far an attempt is: a share and a note.
 OnProgress = Callable[[Claimed, float, str | None], None]
 
 
 def ignore_progress(_row: Claimed, _share: float, _note: str | None) -> None:
-    """For attempts that nobody watches."""
+    """Do nothing: for attempts that nobody watches."""
 
 
 class HandlerDatabase(Protocol):
-    """Holds conversations for handlers, on connections that are not the worker's own: a Database does."""
+    """Holds conversations for handlers, on connections that are not the worker's own. A Database is one."""
 
     def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
         """Hold a conversation; for sync handlers."""
@@ -68,7 +68,7 @@ class RunningAttempt:
         self.stopped = False  # its worker stops, and does not wait for it
         self.over = False  # it has an outcome; its handler may go on all the same
         self.cancel_requested = False  # somebody has asked to cancel the job
-        self.undoing = False  # it undoes a workflow: that runs to its end, whoever asks to cancel what
+        self.undoing = False  # it undoes a workflow: that runs to its end, even if somebody asks to cancel the job
         self.lost: str | None = None  # why the attempt does not own its job any more
         self.in_thread = False  # its handler is running in a thread now
         self.thread: int | None = None  # which
@@ -93,7 +93,7 @@ class RunningAttempt:
         return self.cancel_requested and not self.undoing
 
     def check(self) -> None:
-        """Raise in the handler what it is told."""
+        """Raise in the handler if it should stop."""
         if self.lost is not None:
             raise self.lease_lost(self.lost)
         if self.limit is not None and self.limit.expired():

@@ -1,4 +1,4 @@
-"""Call: one attempt, from the claimed row to its outcome.
+"""Call: runs one attempt, from the claimed row to its outcome.
 
 Whatever a handler does, its attempt ends in exactly one outcome.
 """
@@ -32,7 +32,7 @@ from rowlock.workflow.worker_interface import Environment, StepStore
 
 log = logging.getLogger("rowlock.worker")
 
-# Where a sync handler runs: given a function that never raises, answers what it answers.
+# Runs a function that never raises in a thread, and returns what it returns.
 Returned = tuple[object, BaseException | None]
 InThread = Callable[[Callable[[], Returned]], Awaitable[Returned]]
 
@@ -263,7 +263,7 @@ def _unrun(row: Claimed) -> Outcome | None:
         return Cancelled("asked")
     if row.expired:
         return Cancelled("expired")
-    # Others are failed by whoever rescues them the last time; a child has a parent to tell.
+    # The last rescue fails other jobs; but a child has a parent that must learn of it.
     return Failed(poison(), "poison") if row.crashes >= MOST_CRASHES else None
 
 

@@ -1,4 +1,4 @@
-"""Claim: one claimer per process asks for as many jobs as there is room for.
+"""Claimer: asks, once per process, for as many jobs as there is room for.
 
 LISTEN first, then drain, then wait. Notifications are hints: they may be lost or late, and the poll is the bound.
 """
@@ -38,7 +38,7 @@ _WITHIN = timedelta(seconds=10)
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
-# An enqueue finds the last 400 parkings: who is so many behind parks anew, or, never idle, after so many seconds.
+# An enqueue finds the last 400 parkings: a worker that is so many behind parks anew; a busy one, after so many seconds.
 _PARKED_BEHIND = 200
 _PARKED_FOR = 10.0
 # No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
@@ -48,9 +48,9 @@ _LATELY = timedelta(minutes=1)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
-# What was refused here is walked each time, on the connection that claims: with many of those, so much more seldom.
+# Each time, all jobs that were refused here are walked, on the connection that claims: at most this share of its time.
 _TAKE_UP_SHARE = 0.02
-# Whoever sets suspects aside notifies; should that get lost, they are looked for so often.
+# A worker that sets a suspect aside notifies the others; that may get lost, so they look for suspects this often.
 _SUSPECT_EVERY = 10.0
 # How often a worker of all queues looks for new ones, and for jobs in those it knows; at most this share of its time.
 _LEARN_EVERY = 1.0
@@ -59,8 +59,8 @@ _LEARN_SHARE = 0.02
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
-# Whoever can connect to the database can notify us, as often as they like. After so many notifications in a row for
-# which nothing was found, there is so long between two looks.
+# Anybody who can connect to the database can notify us, as often as they like. After so many notifications in a row
+# that led to nothing, two looks are at least so long apart.
 _HOLLOW_HINTS = 5
 _HINT_GAP = 0.02
 
@@ -132,7 +132,7 @@ class Claimer:
         self._wake.set()
 
     def _hinted(self, place: str) -> None:
-        """Another has looked from the bottom for us. Whoever can connect can say this: it must make sense at least."""
+        """Another worker has looked from the bottom for us; anybody who can connect can say so, so check it."""
         try:
             queue, priority, run_at, job_id = json.loads(place)
             datetime.fromisoformat(run_at)

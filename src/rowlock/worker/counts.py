@@ -1,4 +1,4 @@
-"""Count: what this worker did, minute by minute, for rates and durations.
+"""Counts: what this worker did, minute by minute, for rates and durations.
 
 The event loop counts and the renewing thread writes, without a lock: the loop alone changes a count, the thread writes
 a copy, and what it has just missed it writes the next time.
@@ -26,7 +26,7 @@ log = logging.getLogger("rowlock.worker")
 
 # Rows that a minute may have. Jobs of unknown tasks are claimed too, and of made-up names there may be any number.
 _MOST_PAIRS = 1_000
-# What is kept through an outage.
+# Minutes that are kept through an outage.
 _MOST_MINUTES = 60
 
 # Jobs that were claimed, or attempts that ended, alike, in one flat list, which is quickest to count in: how many in
@@ -52,7 +52,7 @@ class _Minute:
         self.ended: dict[OutcomeKind, list[float]] = {}
 
     def tallies(self) -> list[Tally]:
-        """What is to be written of it."""
+        """Its rows, to be written."""
         claimed, ended = self.claimed.copy(), self.ended.copy()
         pairs = dict.fromkeys([*((queue, task) for queue, task, _ in ended), *claimed])
         return [_tally(self.number, pair, claimed.get(pair, _NONE), ended) for pair in islice(pairs, _MOST_PAIRS)]

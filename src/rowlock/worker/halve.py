@@ -1,4 +1,4 @@
-"""Halve: what PostgreSQL refuses together is halved until what is wrong with it stands alone; that one is left out."""
+"""Halver: takes a refused batch apart, and leaves out what PostgreSQL refuses alone."""
 
 from __future__ import annotations
 

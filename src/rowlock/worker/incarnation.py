@@ -1,4 +1,4 @@
-"""One incarnation of a worker: an id, a lease, and the loops that live under it."""
+"""Incarnation: one id and lease of a worker, and the loops that live under it."""
 
 from __future__ import annotations
 

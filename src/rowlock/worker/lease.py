@@ -1,4 +1,4 @@
-"""Lease: until when a worker may trust its lease, and the thread that renews it and does chores.
+"""Lease: until when a worker may trust it, and the thread that renews it.
 
 A thread, with a connection of its own, because a handler that blocks the event loop must not cost the worker its lease.
 The lease comes first: a chore is given up when it would delay a renewal by more than one deadline, and a renewal that
@@ -31,14 +31,14 @@ log = logging.getLogger("rowlock.worker")
 
 # After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
 _LONGEST_PAUSE = 0.5
-# A chore that goes on failing is told of again after so many seconds.
+# A chore that goes on failing is logged again after so many seconds.
 _LOG_EVERY = 60.0
-# A thread that has nothing under way ends within this many seconds of being told.
+# A thread that has nothing under way ends within this many seconds of stop().
 _AT_ONCE = 0.2
 
 
 class Lease:
-    """Runs out `margin` before the database would say so: the time in which to let go of what one runs.
+    """Runs out `margin` before the database would say so: time in which to let go of what this worker runs.
 
     It is counted from before the renewal was sent. The database counts from when it came, which is later.
     """
@@ -151,7 +151,7 @@ class Renewer:
         self._thread.start()
 
     def stop(self, within: float) -> bool:
-        """Stop renewing, within so many seconds: a chore under way is given up. Answers whether that was enough."""
+        """Stop renewing, within so many seconds: a chore under way is given up. Returns whether that was enough."""
         self._is_over = True
         with suppress(OSError):  # it has ended before
             self._bell.send(b".")

@@ -96,7 +96,7 @@ class AttemptLog:
                 log_fields(row) | {"outcome": "retried", "seconds": took, "delay": outcome.delay.total_seconds()},
                 told,
                 error=error,
-                # The last failure has it always. Of those before it, the jobs have it, and whoever debugs.
+                # The last failure always has it. That of one before is in the job's record, and in the log at DEBUG.
                 with_traceback=log.isEnabledFor(logging.DEBUG),
             )
 

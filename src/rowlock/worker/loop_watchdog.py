@@ -1,4 +1,4 @@
-"""Pulse: whether the event loop still turns, looked at from another thread."""
+"""Loop watchdog: notices, from another thread, that the event loop is blocked, and by which job."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 log = logging.getLogger("rowlock.worker")
 
-# A loop that has not turned for so many seconds is blocked; it is asked about this often.
+# A loop that has not turned for so many seconds is blocked; it is pinged this often.
 _BLOCKED_AFTER = 1.0
 PING_EVERY = 0.5
 
 
 class LoopWatchdog:
-    """Asks the loop for a sign of life now and then; says once that it is blocked, by whom, and once that it is not."""
+    """Pings the loop now and then; logs once that it is blocked, and by which job, and once that it goes on."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, job_of: Callable[[asyncio.Task[Any]], str | None]) -> None:
         self._loop = loop
@@ -34,7 +34,7 @@ class LoopWatchdog:
         return time.monotonic() - self._pinged_at, self._culprit
 
     def check(self) -> None:
-        """Look, and ask again; to be called about every ASK_EVERY seconds."""
+        """Look for the answer, and ping again; to be called about every PING_EVERY seconds."""
         now = time.monotonic()
         if self._answered_at is None:
             if not self._is_blocked and now - self._pinged_at > _BLOCKED_AFTER:
@@ -45,9 +45,9 @@ class LoopWatchdog:
         if now - self._pinged_at >= PING_EVERY:
             self._pinged_at, self._answered_at = now, None
             with suppress(RuntimeError):  # the loop is closed: its worker has left us behind
-                self._loop.call_soon_threadsafe(self._answer)
+                self._loop.call_soon_threadsafe(self._pong)
 
-    def _answer(self) -> None:
+    def _pong(self) -> None:
         """On the loop."""
         self._answered_at = time.monotonic()
         if self._is_blocked:

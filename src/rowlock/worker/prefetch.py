@@ -1,4 +1,4 @@
-"""Prefetch: the claimed jobs of a worker, those that wait for a slot, and how many to claim ahead."""
+"""Prefetch: jobs in hand, those that wait for a slot, how many to claim ahead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from rowlock.store.jobs import SUSPECT_FROM
 
 
 class HeldJobs:
-    """Jobs by their tokens. Of suspects there is one at a time: if this worker dies, it is known whose fault it was."""
+    """All jobs in hand, from their claim until they are settled; only one suspect at a time.
+
+    So it is known whose fault it was if this worker dies.
+    """
 
     def __init__(self) -> None:
         self.suspect_ended: Callable[[], object] = _nothing

@@ -25,7 +25,7 @@ ProgressUpdate = tuple[Claimed, float, str | None]
 
 
 class ProgressBoard:
-    """The latest word of each attempt. It comes from any thread; `due` is called on the loop, about once a second."""
+    """The latest progress of each attempt, from any thread; `due` is called on the loop, about once a second."""
 
     def __init__(self, due: Callable[[], None]) -> None:
         self.is_due = False
@@ -33,12 +33,12 @@ class ProgressBoard:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._latest: dict[str, ProgressUpdate] = {}
-        self._expected = False  # somebody will take it all
+        self._expected = False  # a call of take() is on its way
         self._not_before = 0.0
         self.held: set[str] = set()  # the tokens of attempts of which nothing is written for now
 
     def update(self, row: Claimed, share: float, note: str | None) -> None:
-        """Keep this as the latest word of an attempt."""
+        """Keep this as the latest progress of an attempt."""
         with self._lock:
             self._latest[row.token] = (row, share, note)
             first, self._expected = not self._expected, True
@@ -47,7 +47,7 @@ class ProgressBoard:
                 self._loop.call_soon_threadsafe(self._expect)
 
     def take_last(self, row: Claimed) -> list[ProgressUpdate]:
-        """Take the latest word of one attempt, for whoever ends its job without the settler."""
+        """Take the latest progress of one attempt, when its job is ended without the settler."""
         with self._lock:
             latest = self._latest.pop(row.token, None)
         return [] if latest is None else [latest]
@@ -60,7 +60,7 @@ class ProgressBoard:
         self._due()
 
     def take(self, finished: Iterable[Claimed]) -> list[ProgressUpdate]:
-        """What to write before these attempts are settled: their last words, and everybody's when that is due."""
+        """What to write before these attempts are settled: their latest progress, and that of all when it is due."""
         if not self._latest and not self.is_due:
             return []
         with self._lock:
@@ -77,7 +77,7 @@ class ProgressBoard:
 
 
 class StartMarker:
-    """Marks when it is due, as a part of the settler's loop: `due` wakes it."""
+    """Marks attempts as begun, in the settler's loop, which `due` wakes: if their worker dies, they are to blame."""
 
     def __init__(self, *, due: Callable[[], None]) -> None:
         self._due = due

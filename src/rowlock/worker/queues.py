@@ -1,4 +1,4 @@
-"""Queues: which queues a worker serves, in which order, and from which place on it looks for jobs."""
+"""Queues: which queues a worker serves, in which order, and from which place on."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Queues:
         return tuple(sorted({*self._declared, *found}))
 
     def learn(self, found: Iterable[str]) -> list[str]:
-        """For `*`: these have jobs now. Those that have none any more are not looked into; answers the new ones."""
+        """For `*`: these have jobs now. Those that have none any more are not looked into. Returns the new ones."""
         before = set(self.names)
         self.names = self._with(found)
         self._weights = dict.fromkeys(self.names, 1.0)
@@ -224,7 +224,7 @@ _PLACE = itemgetter(Claimed._fields.index("run_at"), Claimed._fields.index("id")
 
 
 def in_order(rows: list[Claimed], lanes: Sequence[Lane]) -> None:
-    """Put claimed jobs into the order of their lanes, and of their places within: UPDATE answers in any order."""
+    """Put claimed jobs into the order of their lanes, and of their places within: UPDATE returns them in any order."""
     rows.sort(key=_PLACE)
     if len({(row.queue, row.priority) for row in rows}) > 1:
         rank = {(lane.queue, lane.priority): number for number, lane in enumerate(lanes)}

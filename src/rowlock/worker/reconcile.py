@@ -1,4 +1,4 @@
-"""Reconcile: compares what the database says of this worker's jobs with what the worker knows.
+"""Reconciler: compares the jobs that the database says this worker holds with those it knows.
 
 Claims whose answer was lost are held by a worker that does not know of them; attempts whose job was taken away go on
 without knowing. A difference that two looks in a row find is no matter of timing any more. A job that somebody has

@@ -37,7 +37,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 # So often, if others could be settled in the meantime: then it is not the server that is ill. Else as often as this, or
 # without end where the server may well be what is ill.
 _TRIES, _MOST_TRIES = 3, 9
-# What is settled here may take longer: nothing else waits for it.
+# A statement here may take longer: nothing else waits for it.
 _DEADLINE = 60.0
 # The connection is closed when it was not needed for so many seconds.
 _IDLE = 10.0

@@ -33,7 +33,7 @@ log = logging.getLogger("rowlock.worker")
 _PARDON_WITHIN = timedelta(days=1)
 # Between two tries, where the server answers and does not let us in.
 _PAUSE = 0.5
-# What has been failing for so many seconds is said: shorter outages pass by themselves.
+# What has been failing for so many seconds is written down: shorter outages pass by themselves.
 _FAILING_FOR = 30.0
 # One failure may be found to have begun a little sooner or later, by clocks that are read one after the other.
 _SAME = timedelta(seconds=1)
@@ -43,7 +43,7 @@ Faults = tuple[int, str | None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What is the same for all incarnations of a worker."""
+    """The configuration that all incarnations of a worker share."""
 
     handlers: Mapping[str, Handler]
     schema: str
@@ -143,7 +143,7 @@ class Registration:
 
 
 class StatusWriter:
-    """What was said last; nothing is said while nothing changes."""
+    """Keeps the condition on a worker's row up to date; while nothing changes, nothing is written."""
 
     def __init__(self, worker: str, faults: tuple[int, str | None]) -> None:
         """`faults` are how often in a row it began anew because of a fault of its own, and the last of those."""
@@ -161,7 +161,7 @@ class StatusWriter:
         unfit: str | None,
         failing: Iterable[tuple[str, float] | None],
     ) -> None:
-        """Say what has changed. One that cannot use the schema claims as little as one that stops.
+        """Write what has changed. A worker that cannot use the schema claims as little as one that stops.
 
         `failing` is what goes wrong on each of its connections and with its chores, and for how many seconds.
         """

@@ -1,4 +1,4 @@
-"""Rescue: jobs of workers that died are taken back, by any worker that looks.
+"""Rescue: takes back the jobs of workers that died; any worker does it.
 
 A worker is dead when its lease has run out. One that was killed is found sooner: its session is gone, and with it the
 lock that shows that it lives.

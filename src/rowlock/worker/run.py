@@ -1,4 +1,4 @@
-"""Run: attempts in slots, and what became of each. Async handlers run on the loop, sync ones in threads."""
+"""Runner: attempts in slots, async ones on the loop and sync ones in threads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger("rowlock.worker")
 
 # What may be finished and not yet settled before claims wait for settles.
 _MOST_UNSETTLED = 4_000
-# So often we look for what waits for too long, and for what is to be marked as begun.
+# How often to look for jobs that have waited for too long, and for attempts to mark as begun.
 _LOOK_EVERY = 0.25
 # A job that was claimed ahead and has run for so long is marked; most have ended by then, and pay nothing for it.
 _MARKED_AFTER = 1.0
@@ -50,7 +50,7 @@ _MOST_STUCK = 5
 
 
 class RunnerStepStore(CallerStepStore, Protocol):
-    """A memory that keeps things about attempts until it is told that they are over."""
+    """A step store that keeps what it knows of attempts until they are over."""
 
     def forget(self, rows: Iterable[Claimed]) -> None:
         """These attempts are over."""
@@ -108,7 +108,7 @@ class Runner:
         self._draining = False
         self._context = copy_context()
 
-    # What the claimer asks
+    # For the claimer
 
     def room(self) -> int:
         """How many jobs to ask for now; 0 while a claim is not worth its round trip."""
@@ -187,7 +187,7 @@ class Runner:
         if self.held:
             self._check_later()
 
-    # What others ask
+    # For other parts of the worker
 
     @property
     def stuck(self) -> int:
@@ -195,7 +195,7 @@ class Runner:
         return self._threads.stuck + self._abandoned
 
     def job_of(self, task: asyncio.Task[object] | None) -> str | None:
-        """Whose attempt an asyncio task is, as a task and a job. From any thread."""
+        """The task and the job whose attempt an asyncio task runs; from any thread."""
         for attempt in list(self._running.values()):
             if attempt.task is task:
                 return f"{attempt.row.task} {attempt.row.id}"
@@ -204,7 +204,7 @@ class Runner:
     # Jobs that are taken away
 
     def cancel_jobs(self, tokens: Iterable[str]) -> None:
-        """Somebody has asked to cancel these. Coroutines are cancelled, threads are told; what waits does not begin."""
+        """Somebody has asked to cancel these. Coroutines are cancelled, threads can ask; the waiting do not begin."""
         wanted = set(tokens)
         for row in self._pick_waiting(wanted):
             self._finished(row, _uncancelled(row))
@@ -218,7 +218,7 @@ class Runner:
                     self._stop(attempt, _uncancelled(attempt.row))
 
     def lost(self, tokens: Iterable[str]) -> None:
-        """The database does not hold these for us any more: their attempts are told, stopped, and count for nothing."""
+        """The database does not hold these for us any more: their attempts are stopped, and count for nothing."""
         wanted = set(tokens)
         for row in self._pick_waiting(wanted):
             self._discard(row)
@@ -228,7 +228,7 @@ class Runner:
                 self._stop(attempt, HandedBack())
 
     def lose_all(self) -> None:
-        """Our lease is lost, and with it every job: all attempts are told and stopped, and count for nothing."""
+        """Our lease is lost, and with it every job: all attempts are stopped, and count for nothing."""
         self._draining = True
         self.lost(self.held.tokens())
 
@@ -271,7 +271,7 @@ class Runner:
             wait.cancel()
 
     async def cancel(self) -> None:
-        """Cancel what still runs; it is handed back. Nobody waits for long for what will not end, nor for a thread."""
+        """Cancel all that still runs; it is handed back. What does not end, and threads, get little time."""
         self._idle.clear()
         for attempt in list(self._running.values()):
             attempt.stopped = True
@@ -359,7 +359,7 @@ class Runner:
         self._start()
         self._has_room.set()
 
-    # Left behind
+    # Abandoned
 
     def _leave_behind(self, attempt: RunningAttempt, outcome: Outcome) -> None:
         """A coroutine does not end although it was cancelled."""

@@ -1,4 +1,4 @@
-"""Schedule: any worker fires what is due, all of it in one statement.
+"""Schedules: any worker fires what is due, all of it in one statement.
 
 Nobody is the leader. A look says what is due and how soon the next slot comes; what to do is planned here, and done by
 a statement that does nothing to a schedule which has changed since the look. The lock under which it is said only saves
@@ -101,7 +101,7 @@ class Firer:
         )
 
     def fire_due(self, connection: Steady) -> timedelta:
-        """Fire what is due; answers how soon to look again."""
+        """Fire what is due; returns how soon to look again."""
         began = time.monotonic()
         boot = self._boot
         left_out = [*self._senseless, *self._left_out.marks()]
@@ -155,7 +155,7 @@ class Firer:
         return _AT_ONCE if replaced else None
 
     def _make_room(self, connection: Steady, one: Planned) -> int:
-        """Cancel the jobs before it; answers how many, for one that somebody has locked is told the next time."""
+        """Cancel the jobs before it; returns how many. One that somebody has locked is cancelled the next time."""
         name = one.firing.name
         [replaced] = connection.run(firing.make_room(one.replaces, schedule=name, keep=self._keep))
         if replaced:

@@ -1,4 +1,4 @@
-"""A worker's settings: what each may be, and where it comes from when nobody says: the environment, else a default."""
+"""Settings: a worker's settings, from the call, the environment or a default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settle: finished attempts pile up while a statement is under way; the next one writes them all."""
+"""Settle: outcomes gather while a statement is under way; the next writes them all."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ class Breakers:
         return bool(self._by_task)
 
     def counting(self, settled: Iterable[tuple[Claimed, Unsettled]]) -> Query[str] | None:
-        """What to say of these attempts, if one has failed that counts; it answers the tasks that are paused by it."""
+        """The statement that counts the failures among these, if there are any; it returns the tasks that it pauses."""
         counts: dict[str, int] = {}
         last: dict[str, str] = {}
         for row, outcome in settled:

@@ -1,4 +1,4 @@
-"""Steps: what workflows remember, read and written for all of them together.
+"""Step recorder: reads and writes what workflows remember, for all of them together.
 
 Requests pile up while the statement before is under way, as outcomes do for the settler, in whose loop this runs: the
 next one takes them all.
@@ -42,7 +42,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
 # which must take less than the deadline of a settle.
 LARGEST_RECORD = 64 * 1024 * 1024
 _UNDOING = ("undo", "failure")
-# So many that were answered together are answered in two parts: see StepRecorder._answer.
+# So many requests that are done together are released in two parts: see StepRecorder._release.
 _WORTH_PARTING = 16
 # A row that somebody else has locked is tried again after so many seconds; a child that is to be cancelled, after more.
 _LOCKED_PAUSE, _LONGEST_LOCKED_PAUSE = 0.05, 1.0
@@ -134,12 +134,12 @@ class StepRecorder:
         self._sizes[row.token] = size
 
     async def record(self, row: Claimed, records: Sequence[Record], *, state: str | None) -> None:
-        """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
+        """Write down steps, and `ctx.state` if it has changed; LeaseLost if the job is not this attempt's any more."""
         self._grow(row, records)
         await self._request(self._records, row, records, state)
 
     async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
-        """Write down children and enqueue them, both or neither; LeaseLost if it may not."""
+        """Write down children and enqueue them, both or neither; LeaseLost as above."""
         left = deque(children)
         while left:
             await self._request(self._children, row, _fill(left, lambda child: (1, _size(child))), None)
@@ -168,7 +168,7 @@ class StepRecorder:
             return []
 
     async def state(self, row: Claimed) -> str | None:
-        """What a workflow has said of itself at last."""
+        """The last `ctx.state` that was written."""
         return next(iter(await self._on_connection(lambda link: link.run(endings.state(row), tries=_TRIES))), None)
 
     async def _request(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], state: str | None) -> None:
@@ -277,12 +277,12 @@ class StepRecorder:
                 asyncio.get_running_loop().call_later(_LOCKED_PAUSE, self._again, queue, request)
             elif not request.done.done():
                 request.done.set_exception(_lost(request.row))
-        self._answer([request for request in batch if request.row.token in tokens] if missing else batch)
+        self._release([request for request in batch if request.row.token in tokens] if missing else batch)
 
-    def _answer(self, written: list[_Request[W]]) -> None:
-        """Told all at once, many would all come back at once, and PostgreSQL would have nothing to do until then.
+    def _release(self, written: list[_Request[W]]) -> None:
+        """Released all at once, many would all come back at once, and PostgreSQL would have nothing to do until then.
 
-        So the second half of them is told when the first half has had its turn (11 % more workflows of five steps a
+        So the second half of them is released when the first half has had its turn (11 % more workflows of five steps a
         second). If others are waiting, it has work.
         """
         first = len(written) // 2 if len(written) >= _WORTH_PARTING and not self.is_due else len(written)
@@ -302,7 +302,7 @@ class StepRecorder:
         queue: deque[_Request[W]],
         error: Refused,
     ) -> None:
-        """Something cannot be written: halved until it stands alone, and then its workflow is told, if not at once."""
+        """Something cannot be written: halved until it stands alone; in the end its workflow gets the error."""
         if len(batch) > 1:
             middle = len(batch) // 2
             await write(link, batch[:middle])

@@ -1,4 +1,4 @@
-"""Threads: sync handlers run in threads of their own, which are left behind and replaced when stuck."""
+"""Threads: sync handlers run in threads, which are left behind when stuck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transaction: what a handler writes and the end of its job, committed together or not at all.
+"""Transaction: a handler's writes and its job's end, committed together or not at all.
 
 No lock is taken on the job before the end of the block. There the settle is the last thing said before the commit, by
 the attempt's own token: an attempt that has lost its job finds no row, and what it wrote is rolled back.
@@ -43,8 +43,7 @@ Async = TypeVar("Async")
 class TransactionResources:
     """What attempts need to end their jobs by themselves.
 
-    `keep` is how long history keeps a job, and `last_progress` what an attempt has said of its progress and nobody has
-    written yet.
+    `keep` is how long history keeps a job, and `last_progress` an attempt's progress that has not been written yet.
     """
 
     transactions: TransactionProvider
@@ -57,7 +56,7 @@ class TransactionResources:
 
 
 class HandlerTransaction:
-    """How one attempt ends its job by itself: in one transaction at a time, and in none after the one that commits."""
+    """Ends an attempt's job by itself: in one transaction at a time, and in none after the one that commits."""
 
     __slots__ = ("_attempt", "_is_open", "_resources", "_result", "committed", "doubted", "misfit")
 

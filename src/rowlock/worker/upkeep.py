@@ -1,4 +1,4 @@
-"""Upkeep: what any worker does for all, a sweep at a time. No leader: who comes first has the turn, each time."""
+"""Upkeep: chores that any worker does for the whole fleet, without a leader."""
 
 from __future__ import annotations
 

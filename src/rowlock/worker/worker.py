@@ -1,4 +1,4 @@
-"""A worker: one incarnation after another until it is stopped."""
+"""Worker: runs one incarnation after another until it is stopped."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._started = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
-        # Too many of its attempts are stuck: the process should be replaced. Whoever can do that sets `ends_worn_out`.
+        # Too many attempts are stuck: the process should be replaced. A caller that can do that sets `ends_worn_out`.
         self.worn_out = False
         self.ends_worn_out = False
         self.left_jobs = False  # it could not hand them back: the database did not answer
@@ -117,7 +117,7 @@ class Worker:
             await self._unless_stopped(incarnation.start())
             self._started.set()
             await self._first_of(self._stopping.wait(), incarnation.ended.wait())
-        finally:  # whoever cancels us finds the jobs handed back and the connections closed
+        finally:  # cancelled or not: the jobs are handed back and the connections closed
             # A lost lease leaves no grace: others may be running the same jobs by now.
             grace = self._grace if self._stopping.is_set() or incarnation.exhausted else timedelta(0)
             await incarnation.stop(grace, hurry=self._hurry)

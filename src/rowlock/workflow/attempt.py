@@ -1,7 +1,7 @@
-"""One attempt of a workflow, from what it remembers to its outcome.
+"""Workflow attempt: one attempt, from what the workflow remembers to its outcome.
 
-Its code runs from the top; what it did before is answered from the record. It ends by parking, or for good; and if it
-fails or is cancelled, by undoing first what it has registered.
+Its code runs from the top; the results of what it did before come from the record. It ends by parking, or for good; if
+it fails or is cancelled, it undoes first what it has registered.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _stopped(execution: Execution) -> Unsettled | None:
 
 
 def poison() -> str:
-    """What is stored of a job that workers died of."""
+    """The failure that is stored of a job that workers died of."""
     return json.dumps(
         {"type": "WorkerLost", "message": f"{MOST_CRASHES} workers died while they ran it", "traceback": ""}
     )
@@ -277,7 +277,7 @@ async def _undone(execution: Execution, failure: _Failure) -> Unsettled:
     except LeaseLost:
         execution.ending = "lost"
     except WorkflowChanged:
-        pass  # play knows
+        pass  # the execution knows
     finally:
         await execution.close()
     stopped = _stopped(execution)

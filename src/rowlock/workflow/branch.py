@@ -1,4 +1,4 @@
-"""Branches of a running workflow: which call of the code is which, whatever finishes first.
+"""Branches: which call of a workflow's code is which, whatever finishes first.
 
 A call is known by its name, how often its branch has called that name, and its position among the calls of its branch.
 A branch is an asyncio task: the code inside of one runs in one order, and so it begins others. Those are numbered when

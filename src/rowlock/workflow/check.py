@@ -1,4 +1,4 @@
-"""Whether code still fits what a workflow remembers: a replay that begins nothing, calls no step and writes nothing."""
+"""Check: replays code against what a workflow remembers, and changes nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _replayed(execution: Execution, args: tuple[object, ...], kwargs: dict
     except Restart:
         does = "the code restarts"
     except WorkflowChanged:
-        pass  # play knows
+        pass  # the execution knows
     except BaseException as error:
         fault = describe(error)
         does = f"the code raises {fault.type}: {fault.message}"
@@ -100,7 +100,7 @@ async def _never(_held: object, _function: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class ReplayEnvironment:
-    """Stands where a worker's ledger and ground would, and has no hands: whoever asks it for anything is wrong."""
+    """The environment of a replay, in place of a worker's: nothing can be written, and no transaction opened."""
 
     at: datetime
 

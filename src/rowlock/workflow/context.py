@@ -1,4 +1,4 @@
-"""The context of a workflow: what its code says to be remembered."""
+"""Context: what a workflow's code calls to be remembered."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class ChildJob(Protocol[R_co]):
-    """A job that a call makes, as far as it tells a type checker what the child answers."""
+    """A job that a call makes, as far as it tells a type checker what the child returns."""
 
     def result(self, timeout: timedelta | None = None) -> R_co:
         """What its handler returns."""
@@ -47,7 +47,7 @@ class ChildCall(Protocol[R_co]):
         """The job that it asks for."""
 
     def enqueue(self) -> ChildJob[R_co]:
-        """Not called here: it tells a type checker what the child answers."""
+        """Not called here: it tells a type checker what the child returns."""
 
 
 class Restart(Interruption):

@@ -1,4 +1,4 @@
-"""A workflow's code at play: what it may begin, what it waits for, and when nothing in it can go on.
+"""Execution: a workflow's running code; what it may begin, waits for, and when it parks.
 
 The code runs in the attempt's own task. When it can only wait, it is cancelled there and parks: everything it held is
 let go, and the next attempt comes back to the same place by the record.
@@ -25,7 +25,7 @@ from rowlock.workflow.worker_interface import AttemptHandle, Environment, Loaded
 # A step that has ended wakes its branch by way of a future, a task, perhaps a gather: it takes some turns of the loop.
 # To park too early is safe, for the next attempt goes on from the record; it only costs that attempt.
 _TURNS = 8
-# So many steps are answered from the record before others have their turn: a few milliseconds.
+# So many steps are replayed from the record before others have their turn: a few milliseconds.
 _REPLAYED_AT_ONCE = 250
 # What still runs when the code has come to its end is cancelled, and waited for so many seconds.
 _LEAVE_WITHIN = 2.0
@@ -92,7 +92,7 @@ class Execution:
         return branches.current().place(name)
 
     def find(self, place: CallSite, kind: StepKind, given: str | None = None) -> Step | None:
-        """What is remembered of a call, if it is not new."""
+        """The record of a call, if it is not new."""
         try:
             return self.history.find(place, kind, given)
         except WorkflowChanged as changed:
@@ -128,7 +128,7 @@ class Execution:
         await self._wait(NextTry())
 
     def has_replayed_many(self) -> bool:
-        """Count one more step that is answered from the record; now and then it is time to let others run."""
+        """Count one more step that is replayed from the record; now and then it is time to let others run."""
         self._replayed += 1
         return self._replayed % _REPLAYED_AT_ONCE == 0
 
@@ -184,9 +184,9 @@ class Execution:
             )
 
     async def hold(self, pending: Pending) -> Any:  # noqa: ANN401  what it has come to
-        """Wait, without being held: the answer if there is one, else the attempt ends here."""
-        answer = pending.poll()
-        if answer is None:
+        """Wait, without being held: the result if there is one, else the attempt ends here."""
+        result = pending.poll()
+        if result is None:
             if children := pending.children():
                 await self.gate()
                 self._count(len(children))
@@ -195,15 +195,15 @@ class Execution:
                 self._children += [child.job.id for child in children]
             await self._wait(pending)
             raise AssertionError("a wait that was not answered has ended")
-        if answer.lazy:
-            self._lazy.extend(answer.records)
-        elif answer.records:
+        if result.lazy:
+            self._lazy.extend(result.records)
+        elif result.records:
             await self.gate()
             with self.busy():
-                await self.write(answer.records)
-        if answer.error is not None:
-            raise answer.error
-        return answer.value
+                await self.write(result.records)
+        if result.error is not None:
+            raise result.error
+        return result.value
 
     def busy(self) -> _Busy:
         """While something is under way, the code does not park."""

@@ -1,4 +1,4 @@
-"""What a workflow remembers, as its code asks for it again; and where the code does not match it any more."""
+"""History: what a workflow remembers, and where its code does not match that any more."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class History:
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
     def find(self, place: CallSite, kind: StepKind, input: str | None) -> Step | None:  # noqa: A002  as the table says
-        """What is remembered of a call; None for one that is new. WorkflowChanged if the record says something else."""
+        """The record of a call; None for one that is new. WorkflowChanged if the record has something else there."""
         step = self._steps.get(place.key)
         if step is None:
             if (other := self._at.get((place.path, place.position))) is not None:

@@ -1,4 +1,4 @@
-"""Report: log records about jobs, with the same fields everywhere, and about steps that fail."""
+"""Logs: records about jobs, with the same fields everywhere, and about steps that fail."""
 
 from __future__ import annotations
 

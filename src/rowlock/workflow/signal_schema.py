@@ -1,4 +1,4 @@
-"""What a signal is to carry: a JSON Schema for the form that people fill in, and how the payload is read."""
+"""Signal schema: the JSON Schema of a signal's payload, and how the payload is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps: the functions that they call, and their tries; the end of each try is recorded at once."""
+"""Step run: the functions that steps call, and their tries, each recorded at once."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ class StepCall(NamedTuple):
 
 
 class FunctionInfo(NamedTuple):
-    """What is known of a function that steps call: whether it is awaited on the loop, else it runs in a thread; and how
-    what it answers is remembered.
-    """
+    """A function that steps call: whether it is awaited on the loop, else it runs in a thread; its result's codec."""
 
     is_async: bool
     result: Result
@@ -81,7 +79,7 @@ def function_of(called: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def info_of(function: Callable[..., Any]) -> FunctionInfo:
-    """What is known of it; found out once, for every step asks."""
+    """The same for every step of this function: found out once."""
     try:
         info = _infos.get(function)
         if info is None:
@@ -131,7 +129,7 @@ def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None
     return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None
 
 
-async def run(execution: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step answers
+async def run(execution: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step returns
     """The result of a step: from the record, or of its next try."""
     if step is not None and step.state == "done":
         if execution.has_replayed_many():
@@ -172,7 +170,7 @@ async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # n
 
 
 async def _called(execution: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
-    """One try: the JSON of what the function answers, and whether that has been written with it."""
+    """One try: the JSON of what the function returns, and whether that has been written with it."""
     if work.timeout is None:
         return await _answered(execution, work, failures, began)
     seconds = work.timeout.total_seconds()
@@ -300,7 +298,7 @@ def _goes_through(work: StepCall, error: BaseException) -> bool:
 
 
 class _Misfit(Exception):
-    """The function has done its work, and what it answers cannot be remembered: to do it again is not the cure."""
+    """The function has done its work, and what it returns cannot be stored: to do it again is not the cure."""
 
     def __init__(self, fault: Exception) -> None:
         self.fault = fault

@@ -1,4 +1,4 @@
-"""What a workflow can wait for without being held: a signal, a moment, a child, or the first of several.
+"""Waits: a signal, a moment, a child, the first of several; nothing is held meanwhile.
 
 A wait is answered when an attempt begins, from what the database then has, or not at all in that attempt: nothing that
 comes later is looked for, because the park that follows notices it by the count of wakes.
@@ -46,22 +46,22 @@ class Pending(ABC):
     needs: int | None = None
     waits_for: str | None = None
 
-    _answer: WaitResult | None = None
+    _polled: WaitResult | None = None
 
     def poll(self) -> WaitResult | None:
-        """The answer, if there is one: it is taken and remembered once, however often it is looked for."""
-        if self._answer is not None:
-            return self._answer
-        if (answer := self._find()) is not None:
-            self._answer = answer._replace(records=())
-        return answer
+        """The result, if there is one: it is taken and remembered once, however often this is called."""
+        if self._polled is not None:
+            return self._polled
+        if (result := self._find()) is not None:
+            self._polled = result._replace(records=())
+        return result
 
     @abstractmethod
     def _find(self) -> WaitResult | None:
-        """The answer, if there is one."""
+        """The result, if there is one."""
 
     def opens(self) -> list[Record]:
-        """What is to be remembered of it before the workflow parks."""
+        """The records to write before the workflow parks."""
         return []
 
     def children(self) -> list[Spawned]:
@@ -280,16 +280,16 @@ class FirstOf(Pending):
             index = json.loads(self._step.value or "0")
             return self._won(index, self._waits[index][1].poll(), [])
         for index, (_, pending) in enumerate(self._waits):
-            if (answer := pending.poll()) is not None:
+            if (result := pending.poll()) is not None:
                 key, _, position = self._place
-                return self._won(index, answer, [Record(key, position, "any", "done", value=json.dumps(index))])
+                return self._won(index, result, [Record(key, position, "any", "done", value=json.dumps(index))])
         return None
 
-    def _won(self, index: int, answer: WaitResult | None, records: list[Record]) -> WaitResult | None:
-        if answer is None:
+    def _won(self, index: int, result: WaitResult | None, records: list[Record]) -> WaitResult | None:
+        if result is None:
             return None
         name = self._waits[index][0]
-        return WaitResult(First(name, answer.value), answer.error, [*answer.records, *records])
+        return WaitResult(First(name, result.value), result.error, [*result.records, *records])
 
     def opens(self) -> list[Record]:
         """All of them."""

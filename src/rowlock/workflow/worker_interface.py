@@ -1,4 +1,4 @@
-"""What a workflow needs of the worker that runs it."""
+"""Worker interface: what a workflow needs of the worker that runs it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AttemptHandle(Protocol):
 
     @property
     def undoing(self) -> bool:
-        """Whether it undoes the workflow: that runs to its end, whoever asks to cancel what."""
+        """Whether it undoes the workflow: that runs to its end, even if somebody asks to cancel it."""
 
     @undoing.setter
     def undoing(self, value: bool) -> None: ...
@@ -50,22 +50,22 @@ class LoadedHistory:
 
 
 class StepStore(Protocol):
-    """Where a workflow's memory is read and written. Who writes has proved by the attempt's token that it may."""
+    """Reads and writes what workflows remember. Every write is fenced by the attempt's token."""
 
     async def load(self, row: Claimed) -> LoadedHistory:
         """What a workflow remembers."""
 
     async def record(self, row: Claimed, steps: Sequence[Record], *, state: str | None) -> None:
-        """Write down steps, and what the workflow says of itself if that has changed; LeaseLost if it may not."""
+        """Write down steps, and `ctx.state` if it has changed; LeaseLost if the job is not this attempt's any more."""
 
     async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
-        """Write down children and enqueue them, both or neither; LeaseLost if it may not."""
+        """Write down children and enqueue them, both or neither; LeaseLost as above."""
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
 
     async def state(self, row: Claimed) -> str | None:
-        """What a workflow has said of itself at last."""
+        """The last `ctx.state` that was written."""
 
     def now(self) -> datetime:
         """The database's time."""
@@ -75,7 +75,7 @@ class StepStore(Protocol):
 
 
 class TransactionProvider(Protocol):
-    """Where transactions are held: on the connection given, else on one of its own, which the block is told."""
+    """Opens transactions: on the connection given, else on one of its own, which the block is given."""
 
     def choose(self, named: object | None) -> object | None:
         """The connection meant where a call has named this one: as for an enqueue, that may be the app's own."""
@@ -89,10 +89,10 @@ class TransactionProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What every workflow of a worker plays on."""
+    """What all workflows of a worker have in common."""
 
     store: StepStore
     transactions: TransactionProvider
-    # Runs a sync function in a thread, and answers what it answers or raises what it raises.
+    # Runs a sync function in a thread, and returns what it returns or raises what it raises.
     in_thread: Callable[[Any, Callable[[], object]], Awaitable[object]]
     is_draining: Callable[[], bool]
