@@ -14,8 +14,8 @@ from psycopg.abc import Query
 from benchmarks.measure import Broken
 from benchmarks.tasks import SCHEMA, app
 from rowlock import Call
-from rowlock.db.binaries import find_binaries
-from rowlock.db.embedded import embedded
+from rowlock.db.embedded.binaries import find_binaries
+from rowlock.db.embedded.server import embedded
 from rowlock.db.session import connect
 
 # By major version: data of one cannot be read by another.

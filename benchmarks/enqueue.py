@@ -11,7 +11,7 @@ from benchmarks.arena import Arena
 from benchmarks.limit import BareLoop, new_jobs, ready_made, rehearsed
 from benchmarks.measure import Broken, Case, Effort, Target, Track, interleave
 from benchmarks.tasks import SCHEMA, app, noop
-from rowlock.store import jobs
+from rowlock.store import enqueue
 from rowlock.store.enqueue import enqueue_all
 
 _UNIT = "jobs/s"
@@ -36,7 +36,7 @@ def measure(arena: Arena, effort: Effort, track: Track) -> list[Case]:
         rounds=effort.repeated(full=5, quick=3),
         track=track,
     )
-    array_insert = f"array inserts of {jobs.CHUNK:,} jobs, their text ready-made, in one transaction"
+    array_insert = f"array inserts of {enqueue.CHUNK:,} jobs, their text ready-made, in one transaction"
     own = "what enqueue_many itself sends, its text ready-made, in one transaction"
     single = "inserts of one job, its text ready-made, on one connection"
     return [

@@ -18,8 +18,10 @@ from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.spec import DEFAULT_QUEUE, Keep
-from rowlock.store import jobs, workers
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store import claim as claim_store
+from rowlock.store import enqueue, workers
+from rowlock.store import settle as settle_store
+from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.store.query import Conversation, Copy, Query, plain_array, statement
 
 Row = tuple[Any, ...]
@@ -72,7 +74,7 @@ class BareLoop:
 
     def claim_query(self, limit: int) -> Query[Claimed]:
         """The next claim."""
-        return jobs.claim(lanes=self._lanes, limit=limit, worker=self._worker)
+        return claim_store.claim(lanes=self._lanes, limit=limit, worker=self._worker)
 
     def settle(self, rows: Sequence[Row]) -> None:
         """End these jobs as succeeded."""
@@ -106,12 +108,12 @@ def new_jobs(count: int, *, queue: str = DEFAULT_QUEUE) -> list[NewJob]:
     return [NewJob(job_id, queue, noop.name, args, 0, attempts) for job_id in new_ids(count)]
 
 
-def ready_made(count: int, *, queue: str = DEFAULT_QUEUE, size: int = jobs.CHUNK) -> list[Query[str]]:
+def ready_made(count: int, *, queue: str = DEFAULT_QUEUE, size: int = enqueue.CHUNK) -> list[Query[str]]:
     """The inserts of so many jobs, `size` to each, their text put together before anyone looks at the clock."""
     new = new_jobs(count, queue=queue)
     if size == 1:
-        return [jobs.put(job) for job in new]  # as enqueue does with one
-    return [jobs.enqueue(new[start : start + size]) for start in range(0, count, size)]
+        return [enqueue.insert_one(job) for job in new]  # as enqueue does with one
+    return [enqueue.insert(new[start : start + size]) for start in range(0, count, size)]
 
 
 def rehearsed(conversation: Conversation[Any], bare: BareLoop) -> list[Query[Any] | Copy]:
@@ -134,7 +136,7 @@ def rehearsed(conversation: Conversation[Any], bare: BareLoop) -> list[Query[Any
 @lru_cache(maxsize=8)
 def _succeeded(count: int) -> dict[str, str | None]:
     """What a settle of so many jobs says beside their ids and tokens: the same each time."""
-    return dict(jobs.settle([(claimed_by_nobody(noop), Succeeded(None), Keep().succeeded)] * count).params)
+    return dict(settle_store.settle_jobs([(claimed_by_nobody(noop), Succeeded(None), Keep().succeeded)] * count).params)
 
 
 def claimed_by_nobody(task: Task[..., Any]) -> Claimed:

@@ -16,7 +16,7 @@ from benchmarks.producer_process import Insert, Order, ProducerProcess
 from benchmarks.tasks import SCHEMA, nap, noop
 from benchmarks.worker_process import WorkerProcess
 from rowlock import Task
-from rowlock.store import jobs
+from rowlock.store import enqueue
 from rowlock.store.query import numbered
 
 _CONNECTIONS = 32
@@ -75,7 +75,7 @@ def _order(arena: Arena) -> Order:
 
 
 def _insert(text: str, names: Sequence[str], task: Task[[int], Any]) -> Insert:
-    said = jobs.put(new_jobs(1)[0]._replace(task=task.name)).params
+    said = enqueue.insert_one(new_jobs(1)[0]._replace(task=task.name)).params
     return Insert(text=text, values=[said[name] for name in names], place_of_id=names.index("id"))
 
 

@@ -17,7 +17,7 @@ from benchmarks.arena import FOLDER, Arena
 from benchmarks.measure import Broken, Case, Effort, Target, Track, percentile
 from benchmarks.tasks import SCHEMA, app, hold, noop
 from rowlock import Rowlock
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 
 _ELSEWHERE_WITHIN = 5.0
 _BACK_WITHIN = 3.0

@@ -22,8 +22,9 @@ from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.model.step import Record
-from rowlock.store import endings, steps
+from rowlock.store import settle
 from rowlock.store.query import Query, plain_array
+from rowlock.store.workflows import steps
 
 _SLOTS = 100
 _ERRAND = 5  # steps
@@ -154,7 +155,7 @@ def _recorded(count: int, number: int) -> dict[str, str | None]:
 @lru_cache(maxsize=8)
 def _settled(count: int) -> dict[str, str | None]:
     ended = (claimed_by_nobody(errand), Succeeded(None), Keep().succeeded)
-    return dict(endings.settle([ended] * count, told={}).params)
+    return dict(settle.settle_workflows([ended] * count, told={}).params)
 
 
 def _step(number: int) -> Record:

@@ -28,7 +28,7 @@ def rowlock_server() -> Iterator[str]:
 
     Override it, answering the address of another server, where a role may create databases.
     """
-    from rowlock.db import disposable  # noqa: PLC0415  see above
+    from rowlock.db.embedded import disposable  # noqa: PLC0415  see above
 
     with disposable.server() as url:
         yield url
@@ -37,7 +37,7 @@ def rowlock_server() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def rowlock_template(rowlock_server: str) -> Iterator[str]:
     """The address of the database of which every test gets a copy; override it to add tables of your own."""
-    from rowlock.db import disposable  # noqa: PLC0415  see above
+    from rowlock.db.embedded import disposable  # noqa: PLC0415  see above
 
     with disposable.migrated(rowlock_server) as url:
         yield url
@@ -46,7 +46,7 @@ def rowlock_template(rowlock_server: str) -> Iterator[str]:
 @pytest.fixture
 def rowlock_url(rowlock_server: str, rowlock_template: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a database of this test's own, with Rowlock's schema; $ROWLOCK_URL says the same."""
-    from rowlock.db import disposable  # noqa: PLC0415  see above
+    from rowlock.db.embedded import disposable  # noqa: PLC0415  see above
 
     with disposable.database(rowlock_server, template=rowlock_template) as url:
         monkeypatch.setenv("ROWLOCK_URL", url)

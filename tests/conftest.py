@@ -17,9 +17,9 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
-from rowlock.db import disposable
-from rowlock.db.binaries import find_binaries
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.binaries import find_binaries
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.databases import Databases
 from tests.waiting import until
 

@@ -19,8 +19,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 
 Connection = psycopg.Connection[TupleRow]
 

@@ -11,8 +11,11 @@ from rowlock.db.session import Connection, connect, run
 from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Ended, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob
-from rowlock.store import jobs, workers
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store import claim as claim_store
+from rowlock.store import enqueue as enqueue_store
+from rowlock.store import settle as settle_store
+from rowlock.store import workers
+from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.store.query import Query
 
 T = TypeVar("T")
@@ -46,23 +49,25 @@ class Engine:
         """Insert jobs of a task named `t`."""
         ids = new_ids(count)
         new = [NewJob(job_id, queue, "t", "{}", priority, 10, delay=delay) for job_id in ids]
-        for chunk in jobs.chunks(new):
-            self.run(jobs.enqueue(chunk))
+        for chunk in enqueue_store.chunks(new):
+            self.run(enqueue_store.insert(chunk))
         return ids
 
     def claim(self, limit: int = 100, *, lanes: Sequence[Lane] | None = None) -> list[Claimed]:
         """Claim from the bottom of the queue `default`, or from these lanes."""
         lanes = lanes or [Lane("default", priority) for priority in PRIORITIES]
-        return run(self.connection.cursor(), jobs.claim(lanes=lanes, limit=limit, worker=self.worker), SCHEMA)
+        return run(self.connection.cursor(), claim_store.claim(lanes=lanes, limit=limit, worker=self.worker), SCHEMA)
 
     def settle(self, *attempts: Claimed, outcome: Ended = Succeeded(None)) -> list[str]:  # noqa: B008  a frozen value
         """Settle attempts alike; answers the tokens accepted."""
         day = timedelta(days=1)
-        return run(self.connection.cursor(), jobs.settle([(row, outcome, day) for row in attempts]), SCHEMA)
+        return run(
+            self.connection.cursor(), settle_store.settle_jobs([(row, outcome, day) for row in attempts]), SCHEMA
+        )
 
     def give_back(self, *attempts: Claimed, outcome: Returned) -> list[str]:
         """Return attempts alike; answers the tokens accepted."""
-        return run(self.connection.cursor(), jobs.give_back([(row, outcome) for row in attempts]), SCHEMA)
+        return run(self.connection.cursor(), settle_store.return_jobs([(row, outcome) for row in attempts]), SCHEMA)
 
     def close(self) -> None:
         self.connection.close()

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from rowlock import Filter, InvalidArguments, JobNotFound, Rowlock, RowlockError
-from rowlock.store import scan
+from rowlock.store.find import windows
 from tests.rows import Db, put
 from tests.workflow.remembering import put_workflow
 
@@ -170,7 +170,7 @@ def test_a_preview_that_is_cut_short_says_that_there_may_be_more(
 ) -> None:
     for _ in range(10):
         put(db, "failed")
-    monkeypatch.setattr(scan, "WINDOW", 4)
+    monkeypatch.setattr(windows, "WINDOW", 4)
 
     whole = app.jobs.preview("retry", Filter(state="failed"))
     hurried = app.jobs.preview("retry", Filter(state="failed"), within=timedelta(0))

@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from rowlock import Checkup, Finding, InvalidOption, Keep, Rowlock, RowlockError, SchemaMissing
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.doctor import blocked
 from rowlock.doctor.claims import judge_load
 from rowlock.doctor.server import judge_clock, judge_server

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from rowlock import InvalidOption, JobCancelled, Retry, Rowlock, Task, Tasks
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
-from rowlock.store import expiry
+from rowlock.store import upkeep
 from rowlock.testing import drain
 from rowlock.worker import upkeep
 from tests.cli.conftest import Type, rowlock, shop, typed
@@ -44,7 +44,7 @@ def news(app: Rowlock) -> Task[[], None]:
 
 def sweep(url: str, *, longest: timedelta = timedelta(days=30)) -> None:
     """As upkeep does it."""
-    steady = Steady(url, "rowlock", name="test")
+    steady = ReconnectingSyncConnection(url, "rowlock", name="test")
     upkeep.expire(steady, keep=Keep(), longest=longest)
     steady.close()
 
@@ -187,13 +187,13 @@ def test_thousands_end_in_chunks(url: str, db: Db, caplog: pytest.LogCaptureFixt
         select rowlock.uuid7(), 'q', 't', 1, rowlock.now(), rowlock.now(), rowlock.now(), '{}'
         from generate_series(1, %s)
         """,
-        [expiry.CHUNK * 2 + 1],
+        [upkeep.EXPIRED_AT_ONCE * 2 + 1],
     )
 
     with caplog.at_level(logging.INFO, "rowlock.upkeep"):
         sweep(url)
 
-    assert one(db, EXPIRED) == expiry.CHUNK * 2 + 1
+    assert one(db, EXPIRED) == upkeep.EXPIRED_AT_ONCE * 2 + 1
     assert one(db, "select count(*) from rowlock.jobs") == 0
     assert "cancelled 2001 jobs that had expired" in caplog.text
 

@@ -35,7 +35,7 @@ from rowlock.db.session import connect, converse, run
 from rowlock.explain import pending
 from rowlock.model.ids import new_id
 from rowlock.model.row import Orphan
-from rowlock.store import explain, jobs, workers
+from rowlock.store import claim, explain, upkeep, workers
 from rowlock.store.query import Said
 from tests.engine import Engine
 from tests.rows import put, put_many, travel
@@ -230,9 +230,9 @@ def test_it_has_failed_as_poison(app: Rowlock, db: Db, engine: Engine, url: str)
     [job] = engine.enqueue()
     for _ in range(3):
         doomed = Engine(url)
-        [row] = doomed.claim() or doomed.run(jobs.claim_suspect(queues=["default"], worker=doomed.worker))
+        [row] = doomed.claim() or doomed.run(claim.claim_suspect(queues=["default"], worker=doomed.worker))
         db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [doomed.worker])
-        engine.run(jobs.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
+        engine.run(upkeep.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
         doomed.close()
 
     found = app.explain(job)
@@ -538,7 +538,7 @@ def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
     )
 
     waits = app.explain(job)
-    claimed = engine.run(jobs.claim_suspect(queues=["default"], worker=engine.worker))
+    claimed = engine.run(claim.claim_suspect(queues=["default"], worker=engine.worker))
     behind, running = app.explain(job), app.explain(first)
 
     dead = "2 workers died while they ran it (a:1, an id): each worker runs one such job at a time"

@@ -12,7 +12,7 @@ import pytest
 from rowlock import Filter, InvalidOption, Rowlock
 from rowlock.model.ids import new_id
 from rowlock.model.record import JobRecord
-from rowlock.store import scan
+from rowlock.store.find import windows
 from tests.depth import deep
 from tests.rows import Db, counts, put, put_many
 
@@ -122,8 +122,8 @@ def test_a_job_that_has_just_failed_is_found_by_when_it_ended_however_old_it_is(
 def test_ended_jobs_alone_are_listed_by_when_they_ended_each_once_latest_first(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
-    monkeypatch.setattr(scan, "WINDOW", window)
-    monkeypatch.setattr(scan, "_FIRST", 1)
+    monkeypatch.setattr(windows, "WINDOW", window)
+    monkeypatch.setattr(windows, "_FIRST", 1)
     put(db, "ready", task="t1")
     ends = [3, 1, 2, 2, 5, 2, 1, 4, 2, 2]  # in the order in which they were made; several at the same moment
     made = [
@@ -174,7 +174,7 @@ def test_ids_name_jobs_and_no_ids_name_none(app: Rowlock, db: Db) -> None:
 
 
 def test_more_ids_than_a_window_holds_are_all_found(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "WINDOW", 7)
+    monkeypatch.setattr(windows, "WINDOW", 7)
     made = [put(db, state) for _ in range(10) for state in ("ready", "failed")]
 
     found = ids_of(app, Filter(ids=made))
@@ -186,7 +186,7 @@ def test_more_ids_than_a_window_holds_are_all_found(app: Rowlock, db: Db, monkey
 def test_pages_hold_every_job_once_newest_first_live_and_ended_mixed(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
-    monkeypatch.setattr(scan, "WINDOW", window)
+    monkeypatch.setattr(windows, "WINDOW", window)
     states = ["ready", "failed", "failed", "succeeded", "waiting", "ready", "ready", "cancelled"]
     made = [put(db, state, task=f"t{n % 2}") for n in range(5) for state in states]
 
@@ -221,7 +221,7 @@ def test_the_look_back_ends_where_jobs_are_older_than_asked_for(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Among ten million jobs, those of the last hour are found without reading the others."""
-    monkeypatch.setattr(scan, "WINDOW", 10)
+    monkeypatch.setattr(windows, "WINDOW", 10)
     for n in range(50):
         long_ago = NOON - timedelta(days=5)
         put(db, "succeeded", created_at=long_ago, ended_at=long_ago, id=LONG_AGO + f"{n:04}")
@@ -240,13 +240,13 @@ def test_the_look_back_ends_where_jobs_are_older_than_asked_for(
 def monitored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The looks at ended jobs that are taken from now on."""
     looks: list[Any] = []
-    ended: Callable[..., Any] = scan.ended
+    ended: Callable[..., Any] = windows.scan_ended
 
     def noted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the same as it gets
         looks.append(kwargs)
         return ended(*args, **kwargs)
 
-    monkeypatch.setattr(scan, "ended", noted)
+    monkeypatch.setattr(windows, "ended", noted)
     return looks
 
 

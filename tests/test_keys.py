@@ -15,7 +15,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Job, KeyTaken, Rowlock, Task
-from rowlock.store.jobs import CHUNK
+from rowlock.store.enqueue import CHUNK
 from tests.engine import Engine
 from tests.waiting import until
 

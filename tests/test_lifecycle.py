@@ -20,7 +20,7 @@ from httpx import ASGITransport, AsyncClient
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, RowlockError, Task
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.waiting import auntil, until
 
 Db = psycopg.Connection[TupleRow]

@@ -22,8 +22,9 @@ from rowlock.model.record import State
 from rowlock.model.row import Claimed
 from rowlock.model.verb import VERBS
 from rowlock.operate import Done
-from rowlock.store import scan, verbs
-from rowlock.store.verbs import Work
+from rowlock.store import operations
+from rowlock.store.find import windows
+from rowlock.store.operations import BulkOperation
 from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import Db, counts, put, put_many
@@ -43,8 +44,8 @@ def engine(url: str) -> Iterator[Engine]:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows so small that a test can stand between two of them."""
-    monkeypatch.setattr(scan, "WINDOW", 10)
-    monkeypatch.setattr(verbs, "WINDOW", 10)
+    monkeypatch.setattr(windows, "WINDOW", 10)
+    monkeypatch.setattr(operations, "WINDOW", 10)
 
 
 def done(verb: str, changed: int, passed_over: int = 0) -> Done:
@@ -336,7 +337,7 @@ def test_against_a_worker_that_claims_every_job_ends_once(app: Rowlock, db: Db, 
 def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, url: str, engine: Engine) -> None:
     put_many(db, 20)
     operator = Engine(url)
-    delete = Work(VERBS["delete"], Filter(), "me", None, on_live=verbs.delete)
+    delete = BulkOperation(VERBS["delete"], Filter(), "me", None, on_live=operations.delete)
     claimed: list[Claimed] = []
 
     def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
@@ -359,7 +360,7 @@ def test_cancel_keeps_to_the_states_that_were_asked_for(
     put_many(db, 20)
     operator = Engine(url)
     asked = Filter(state=states)
-    on_live = partial(verbs.cancel, states=VERBS["cancel"].states(asked), keep=timedelta(days=1))
+    on_live = partial(operations.cancel, states=VERBS["cancel"].states(asked), keep=timedelta(days=1))
     claimed: list[Claimed] = []
 
     def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
@@ -368,7 +369,9 @@ def test_cancel_keeps_to_the_states_that_were_asked_for(
             claimed.extend(engine.claim(5))
         return rows
 
-    answer = converse(say, Work(VERBS["cancel"], asked, "me", None, on_live=on_live).window(Done("cancel"), False))
+    answer = converse(
+        say, BulkOperation(VERBS["cancel"], asked, "me", None, on_live=on_live).window(Done("cancel"), False)
+    )
     operator.close()
 
     assert answer == done("cancel", 20 - left, left)

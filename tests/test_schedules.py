@@ -24,7 +24,7 @@ from rowlock import (
     Task,
 )
 from rowlock.model.schedule import Schedule
-from rowlock.store import scheduling
+from rowlock.store.schedules import change
 from rowlock.tasks import schedule_spec
 from rowlock.testing import travel
 from tests.depth import deep
@@ -391,7 +391,7 @@ def test_of_two_who_add_the_same_name_one_is_refused(app: Rowlock, send: Task[[s
 def test_an_add_whose_answer_was_lost_is_no_name_that_is_taken(app: Rowlock, db: Db, send: Task[[str], None]) -> None:
     spec = schedule_spec(send.bind("paris"), name="n", rule=NIGHTLY)
     other = schedule_spec(send.bind("rome"), name="n", rule=NIGHTLY)
-    say = partial(scheduling.add, actor="ann", why=None)
+    say = partial(change.add, actor="ann", why=None)
     first = app.database.converse(lambda _resend: say(spec, resend=False))
 
     again = app.database.converse(lambda _resend: say(spec, resend=True))

@@ -16,13 +16,13 @@ import pytest
 
 from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError, SchemaMissing, Stats
 from rowlock.db.session import Connection, connect
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed
 from rowlock.model.stats import Cleanup, Count, Rates
-from rowlock.store import gauges, minutes
-from rowlock.store import stats as store_stats
 from rowlock.store.query import Query, statement
+from rowlock.store.stats import counts, minutes
+from rowlock.store.stats import workers as store_stats
 from rowlock.testing import travel
 from rowlock.worker.counts import Counts
 from tests.depth import deep
@@ -113,7 +113,7 @@ def test_rates_are_what_workers_did_in_the_last_full_minutes(app: Rowlock, db: D
 def test_percentiles_of_known_durations_are_right_to_within_a_bucket(app: Rowlock, url: str) -> None:
     row = Claimed("", "", "t", "{}", "q", 0, "", 0, 0, 1, 10, None, False, None, None)
     known = [number / 100 for number in range(1, 101)]  # 10 ms to a second
-    connection = Steady(url, "rowlock", name="test")
+    connection = ReconnectingSyncConnection(url, "rowlock", name="test")
     for share in (known[::2], known[1::2]):  # two workers
         counts = Counts(str(uuid4()))
         counts.begin(app.stats().at.timestamp())
@@ -334,16 +334,16 @@ def test_stats_cost_what_they_count_and_not_what_there_is(app: Rowlock, db: Db, 
 
 
 COUNTS: list[Query[Any]] = [
-    gauges.ready(500),
-    gauges.running(1_000),
-    gauges.waiting(1_000),
-    gauges.trouble(1_000),
-    gauges.rescues(1_000),
-    gauges.probe([f"q{number}" for number in range(10)], limit=100),
+    counts.ready(500),
+    counts.running(1_000),
+    counts.waiting(1_000),
+    counts.failed(1_000),
+    counts.rescues(1_000),
+    counts.probe([f"q{number}" for number in range(10)], limit=100),
     minutes.done(timedelta(minutes=5)),
     minutes.breakdown(timedelta(hours=1), most=1_000),
     minutes.series(since=LONG_AGO, step=timedelta(minutes=1), queue=None, task=None, most=1_000),
-    store_stats.workers(),
+    store_stats.worker_rows(),
 ]
 
 

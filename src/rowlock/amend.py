@@ -15,7 +15,7 @@ from rowlock.model.filter import check_id
 from rowlock.model.names import shown
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import Keep
-from rowlock.store import verbs
+from rowlock.store import operations
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
 from rowlock.tasks import Call
@@ -93,7 +93,7 @@ class Amending:
                 if (fault := _fault(record)) is not None:
                     raise RowlockError(f"job {known} {fault}")
                 text = self._encode(record.task, record.version, args)
-                edited: list[Any] = yield verbs.edit(str(known), args=text, actor=actor, why=reason)
+                edited: list[Any] = yield operations.edit(str(known), args=text, actor=actor, why=reason)
                 if edited:
                     return tuple(edited[0])
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.results import ResultWaiters
 from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
 from rowlock.jobs import Job, refuse_in_loop, show
@@ -95,7 +95,7 @@ class Rowlock(Signalling, Observing):
     def hold(self, database: Database) -> None:
         """Make what speaks to the database speak to this one."""
         self.database = database
-        self.waiting_room = WaitingRoom(self.database)
+        self.waiting_room = ResultWaiters(self.database)
         self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self.workflows = Workflows(self.waiting_room, self.tasks, self._handler_of, self.keep)
         self._pauses = Pauses(self.database)

@@ -10,15 +10,15 @@ from weakref import ref
 
 from rowlock.db.borrowed import physical
 from rowlock.db.database import Database
-from rowlock.db.group import GroupCommit
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.enqueue_batch import EnqueueBatcher
+from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.handler import Handler
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
 from rowlock.model.spec import Keep
-from rowlock.store import verbs
+from rowlock.store import operations
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.store.query import Conversation
 from rowlock.tasks import Call
@@ -41,7 +41,9 @@ class Logged:
             existing = yield from enqueue_all([job], resend=resend)
             if job.id not in existing:
                 like = None if self.like is None else str(self.like)
-                yield verbs.enqueued(job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like)
+                yield operations.record_enqueued(
+                    job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like
+                )
             return existing
 
         return begin
@@ -53,7 +55,7 @@ class Enqueuer:
     def __init__(
         self,
         database: Database,
-        room: WaitingRoom,
+        room: ResultWaiters,
         keep: Keep,
         *,
         handler_of: Callable[[str], Handler],
@@ -63,7 +65,7 @@ class Enqueuer:
         self._keep = keep
         self._usual = database.within.choose
         self._handler_of = handler_of
-        self._group = GroupCommit(database)
+        self._group = EnqueueBatcher(database)
 
     async def aone(self, call: Call[R]) -> Job[R]:
         """Enqueue one call; concurrent calls without a connection or a key share a commit."""

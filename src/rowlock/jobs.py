@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from rowlock.actor import check_actor, check_why
 from rowlock.db.borrowed import in_transaction
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.results import ResultWaiters
 from rowlock.errors import (
     InvalidOption,
     JobCancelled,
@@ -30,10 +30,11 @@ from rowlock.model.handler import Handler
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Ending
 from rowlock.model.spec import Keep
-from rowlock.store import outline, verbs, waiters
+from rowlock.store import operations, results
+from rowlock.store.find import pages
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
-from rowlock.store.signals import sending
+from rowlock.store.workflows.signals import sending
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -52,7 +53,7 @@ class Job(Generic[R_co]):
         task: str,
         queue: str,
         created: bool = True,
-        room: WaitingRoom,
+        room: ResultWaiters,
         handler: Handler,
         keep: Keep = _AS_USUAL,
         borrowed: Callable[[], object | None] | None = None,
@@ -117,7 +118,7 @@ class Job(Generic[R_co]):
             end.cancel()
 
     def _looking(self, _resend: bool) -> Conversation[list[Ending]]:  # noqa: FBT001  as converse calls it
-        return (yield waiters.endings([self._id]))
+        return (yield results.ends([self._id]))
 
     def record(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
@@ -177,7 +178,7 @@ class Job(Generic[R_co]):
         keep = (self._handler.spec.keep or self._keep).cancelled
 
         def cancelling(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as converse calls it
-            cancelled = yield from verbs.cancel_one(self._id, actor=actor, why=reason, keep=keep)
+            cancelled = yield from operations.cancel_one(self._id, actor=actor, why=reason, keep=keep)
             if cancelled is None:
                 raise not_found(self.id)
             return cancelled
@@ -276,7 +277,7 @@ class Job(Generic[R_co]):
 
 def show(job_id: UUID) -> Conversation[JobRecord]:
     """A job as it is now; JobNotFound when it is neither live nor in history."""
-    found = yield from outline.show(job_id)
+    found = yield from pages.show(job_id)
     if not found:
         raise not_found(job_id)
     return found[0]

@@ -18,8 +18,9 @@ from rowlock.model.failing import Failures
 from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import shown
 from rowlock.model.verb import VerbName, verb_named
-from rowlock.store import outline, scan, stats
-from rowlock.store.failing import failures
+from rowlock.store import events as events_store
+from rowlock.store.find import pages, windows
+from rowlock.store.find.pages import failure_groups
 from rowlock.store.query import Conversation
 
 _MOST_LISTED: Final = 1_000
@@ -115,7 +116,7 @@ class Looking:
 
 def _page(filter: Filter, limit: int, before: Start | str | None, within: timedelta | None) -> Begin[Page]:
     most, start = check_limit(limit), start_of(filter, before)
-    return lambda _resend: outline.page(filter, limit=most, before=start, enough=enough_after(within))
+    return lambda _resend: pages.page(filter, limit=most, before=start, enough=enough_after(within))
 
 
 def _failures(filter: Filter, most: int, within: timedelta | None) -> Begin[Failures]:
@@ -123,18 +124,18 @@ def _failures(filter: Filter, most: int, within: timedelta | None) -> Begin[Fail
         raise InvalidOption(f"state={shown(filter.state)}: failures() is about failed jobs; leave the state out")
     if type(most) is not int or not 1 <= most <= _MOST_COUNTED:
         raise InvalidOption(f"most={shown(most)} is out of range; use 1 to {_MOST_COUNTED:,}")
-    return lambda _resend: failures(filter, most=most, enough=enough_after(within))
+    return lambda _resend: failure_groups(filter, most=most, enough=enough_after(within))
 
 
 def _preview(filter: Filter, name: VerbName, within: timedelta | None) -> Begin[Preview]:
     verb = verb_named(name)
-    return lambda _resend: scan.preview(filter, verb, enough=enough_after(within))
+    return lambda _resend: pages.preview(filter, verb, enough=enough_after(within))
 
 
-def enough_after(within: timedelta | None) -> scan.Enough:
+def enough_after(within: timedelta | None) -> windows.Enough:
     """Says, from so long after now on, that it is enough."""
     if within is None:
-        return scan.never
+        return windows.never
     end = time.monotonic() + within.total_seconds()
     return lambda: time.monotonic() >= end
 
@@ -145,7 +146,7 @@ def _events(
     before: Event | None,
     _resend: bool,  # noqa: FBT001  as converse calls it
 ) -> Conversation[tuple[Event, ...]]:
-    return tuple((yield stats.events(job=None if job is None else str(job), limit=limit, before=before)))
+    return tuple((yield events_store.latest(job=None if job is None else str(job), limit=limit, before=before)))
 
 
 def checked_id(job_id: UUID | str | None) -> UUID | None:

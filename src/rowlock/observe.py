@@ -25,8 +25,8 @@ from rowlock.model.spec import Keep
 from rowlock.model.stats import Stats
 from rowlock.registry import Tasks
 from rowlock.store.query import Conversation
-from rowlock.store.rates import rates
-from rowlock.store.survey import survey
+from rowlock.store.stats.collect import collect_stats
+from rowlock.store.stats.series import rates
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -89,14 +89,14 @@ class Observing:
         What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
         """
         refuse_in_loop("app.stats", "await app.astats()")
-        return self.database.converse(lambda _resend: survey())
+        return self.database.converse(lambda _resend: collect_stats())
 
     async def astats(self) -> Stats:
         """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
 
         What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
         """
-        return await self.database.aconverse(lambda _resend: survey())
+        return await self.database.aconverse(lambda _resend: collect_stats())
 
     def rates(
         self,

@@ -22,10 +22,10 @@ from rowlock.model.names import check_priority, check_queue
 from rowlock.model.pause import Pause
 from rowlock.model.spec import Keep
 from rowlock.model.verb import VERBS, VerbName
-from rowlock.store import verbs
+from rowlock.store import operations
+from rowlock.store.operations import Act, BulkOperation
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
-from rowlock.store.verbs import Act, Work
 
 __all__ = ["Cursor", "Done", "Event", "FailureGroup", "Failures", "Jobs", "Page", "Pause", "Preview", "VerbName"]
 
@@ -55,7 +55,7 @@ class Jobs(Looking, Amending):
         time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.
         """
-        work = _work("retry", filter, by, why, on_ended=verbs.retry)
+        work = _work("retry", filter, by, why, on_ended=operations.retry)
         return self._do(work, before, track)
 
     async def aretry(
@@ -74,7 +74,7 @@ class Jobs(Looking, Amending):
         time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.
         """
-        work = _work("retry", filter, by, why, on_ended=verbs.retry)
+        work = _work("retry", filter, by, why, on_ended=operations.retry)
         return await self._ado(work, before, track)
 
     def cancel(
@@ -124,7 +124,7 @@ class Jobs(Looking, Amending):
 
         So are workflows that have begun, and children: cancel them first.
         """
-        work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
+        work = _work("delete", filter, by, why, on_live=operations.delete, on_ended=operations.delete_ended)
         return self._do(work, before, track)
 
     async def adelete(
@@ -140,7 +140,7 @@ class Jobs(Looking, Amending):
 
         So are workflows that have begun, and children: cancel them first.
         """
-        work = _work("delete", filter, by, why, on_live=verbs.delete, on_ended=verbs.delete_ended)
+        work = _work("delete", filter, by, why, on_live=operations.delete, on_ended=operations.delete_ended)
         return await self._ado(work, before, track)
 
     def move(
@@ -154,7 +154,7 @@ class Jobs(Looking, Amending):
         track: Track | None = None,
     ) -> Done:
         """Put ready and waiting jobs on another queue, where their run_at gives them their place."""
-        work = _work("move", filter, by, why, on_live=partial(verbs.move, queue=check_queue(queue)))
+        work = _work("move", filter, by, why, on_live=partial(operations.move, queue=check_queue(queue)))
         return self._do(work, before, track)
 
     async def amove(
@@ -168,7 +168,7 @@ class Jobs(Looking, Amending):
         track: Track | None = None,
     ) -> Done:
         """Put ready and waiting jobs on another queue, where their run_at gives them their place."""
-        work = _work("move", filter, by, why, on_live=partial(verbs.move, queue=check_queue(queue)))
+        work = _work("move", filter, by, why, on_live=partial(operations.move, queue=check_queue(queue)))
         return await self._ado(work, before, track)
 
     def reprioritise(
@@ -183,7 +183,7 @@ class Jobs(Looking, Amending):
     ) -> Done:
         """Give ready and waiting jobs another priority."""
         work = _work(
-            "reprioritise", filter, by, why, on_live=partial(verbs.reprioritise, priority=check_priority(priority))
+            "reprioritise", filter, by, why, on_live=partial(operations.reprioritise, priority=check_priority(priority))
         )
         return self._do(work, before, track)
 
@@ -199,7 +199,7 @@ class Jobs(Looking, Amending):
     ) -> Done:
         """Give ready and waiting jobs another priority."""
         work = _work(
-            "reprioritise", filter, by, why, on_live=partial(verbs.reprioritise, priority=check_priority(priority))
+            "reprioritise", filter, by, why, on_live=partial(operations.reprioritise, priority=check_priority(priority))
         )
         return await self._ado(work, before, track)
 
@@ -216,7 +216,7 @@ class Jobs(Looking, Amending):
 
         A workflow that sleeps goes on sleeping: it is passed over.
         """
-        work = _work("run_next", filter, by, why, on_live=verbs.run_next)
+        work = _work("run_next", filter, by, why, on_live=operations.run_next)
         return self._do(work, before, track)
 
     async def arun_next(
@@ -232,13 +232,13 @@ class Jobs(Looking, Amending):
 
         A workflow that sleeps goes on sleeping: it is passed over.
         """
-        work = _work("run_next", filter, by, why, on_live=verbs.run_next)
+        work = _work("run_next", filter, by, why, on_live=operations.run_next)
         return await self._ado(work, before, track)
 
     def _cancel(self, filter: Filter) -> Act:
-        return partial(verbs.cancel, states=VERBS["cancel"].states(filter), keep=self._keep.cancelled)
+        return partial(operations.cancel, states=VERBS["cancel"].states(filter), keep=self._keep.cancelled)
 
-    def _do(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
+    def _do(self, work: BulkOperation, before: UUID | str | None, track: Track | None) -> Done:
         refuse_in_loop(f"app.jobs.{work.verb.name}", f"await app.jobs.a{work.verb.name}(…)")
         done = Done(work.verb.name, before=checked_id(before))
         self._database.join(partial(_prepare, self._keep))
@@ -249,7 +249,7 @@ class Jobs(Looking, Amending):
             if done.before is None:
                 return done
 
-    async def _ado(self, work: Work, before: UUID | str | None, track: Track | None) -> Done:
+    async def _ado(self, work: BulkOperation, before: UUID | str | None, track: Track | None) -> Done:
         done = Done(work.verb.name, before=checked_id(before))
         await self._database.ajoin(partial(_prepare, self._keep))
         while True:
@@ -268,10 +268,10 @@ def _work(
     *,
     on_live: Act | None = None,
     on_ended: Act | None = None,
-) -> Work:
+) -> BulkOperation:
     verb = VERBS[name]
     verb.states(filter)  # refuses what it cannot change
-    return Work(verb, filter, check_actor(by), check_why(why), on_live, on_ended)
+    return BulkOperation(verb, filter, check_actor(by), check_why(why), on_live, on_ended)
 
 
 def _prepare(keep: Keep, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as converse calls it

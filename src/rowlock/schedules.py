@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from rowlock.actor import check_actor, check_why
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.look import check_limit
@@ -24,9 +24,9 @@ from rowlock.model.schedule import CatchUp, Overlap, Schedule, ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.pauses import check_end
 from rowlock.registry import Tasks
-from rowlock.store import scheduling
 from rowlock.store.query import Conversation
-from rowlock.store.schedules import Made, look
+from rowlock.store.schedules import change
+from rowlock.store.schedules.statements import MadeJob, readable
 from rowlock.tasks import NO_JITTER, Call, schedule_spec
 
 __all__ = ["Firing", "Schedule", "Schedules"]
@@ -46,7 +46,7 @@ class Schedules:
     """
 
     def __init__(
-        self, room: WaitingRoom, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
+        self, room: ResultWaiters, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
     ) -> None:
         self._database = room.database
         self._room = room
@@ -277,7 +277,7 @@ class Schedules:
         refuse_in_loop(f"app.schedules.{verb}", f"await app.schedules.a{verb}(…)")
         return self._database.converse(begin)
 
-    def _handle(self, job_id: str, made: Made) -> Job[Any]:
+    def _handle(self, job_id: str, made: MadeJob) -> Job[Any]:
         handler = self._handler_of(made.task, made.version)
         return Job(job_id, task=made.task, queue=made.queue, room=self._room, handler=handler, keep=self._keep)
 
@@ -289,18 +289,18 @@ class Schedules:
             declared, args = self._tasks.get(task, version), dict(edit.args or {})
             return encode_untyped(args) if declared is None else declared.arguments.encode_json(args)
 
-        return lambda _resend: scheduling.edit(known, edit, encode=encode, actor=actor, why=reason)
+        return lambda _resend: change.edit(known, edit, encode=encode, actor=actor, why=reason)
 
 
 def _list(_resend: bool) -> Conversation[tuple[Schedule, ...]]:  # noqa: FBT001  as converse calls it
-    return tuple(looked.schedule for looked in (yield from look()))
+    return tuple(looked.schedule for looked in (yield from readable()))
 
 
 def _get(name: str) -> Begin[Schedule]:
     known = _known(name)
 
     def begin(_resend: bool) -> Conversation[Schedule]:  # noqa: FBT001  as converse calls it
-        return (yield from scheduling.show(known)).schedule
+        return (yield from change.show(known)).schedule
 
     return begin
 
@@ -309,17 +309,17 @@ def _next(name: str, count: int) -> Begin[tuple[datetime, ...]]:
     known = _known(name)
     if type(count) is not int or not 1 <= count <= _MOST_SLOTS:
         raise InvalidOption(f"count={shown(count)} is out of range; use 1 to {_MOST_SLOTS:,}")
-    return lambda _resend: scheduling.foresee(known, count)
+    return lambda _resend: change.next_slots(known, count)
 
 
 def _firings(name: str, limit: int) -> Begin[tuple[Firing, ...]]:
     known, most = _known(name), check_limit(limit)
-    return lambda _resend: scheduling.recall(known, most)
+    return lambda _resend: change.firings(known, most)
 
 
 def _add(spec: ScheduleSpec, by: str | None, why: str | None) -> Begin[Schedule]:
     actor, reason = check_actor(by), check_why(why)
-    return lambda resend: scheduling.add(spec, resend=resend, actor=actor, why=reason)
+    return lambda resend: change.add(spec, resend=resend, actor=actor, why=reason)
 
 
 def _pause(
@@ -327,22 +327,22 @@ def _pause(
 ) -> Begin[Schedule]:
     check_end(until, duration)
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: scheduling.pause(known, until=until, duration=duration, actor=actor, why=reason)
+    return lambda _resend: change.pause(known, until=until, duration=duration, actor=actor, why=reason)
 
 
 def _resume(name: str, by: str | None, why: str | None) -> Begin[bool]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: scheduling.resume(known, actor=actor, why=reason)
+    return lambda _resend: change.resume(known, actor=actor, why=reason)
 
 
-def _run_now(name: str, job_id: str, by: str | None, why: str | None) -> Begin[Made]:
+def _run_now(name: str, job_id: str, by: str | None, why: str | None) -> Begin[MadeJob]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: scheduling.run_now(known, job_id=job_id, actor=actor, why=reason)
+    return lambda _resend: change.run_now(known, job_id=job_id, actor=actor, why=reason)
 
 
 def _remove(name: str, by: str | None, why: str | None) -> Begin[Schedule]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: scheduling.remove(known, actor=actor, why=reason)
+    return lambda _resend: change.remove(known, actor=actor, why=reason)
 
 
 def _known(name: str) -> str:

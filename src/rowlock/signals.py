@@ -11,7 +11,7 @@ from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.spec import Keep
 from rowlock.store.schema import make_partitions
-from rowlock.store.signals import sending
+from rowlock.store.workflows.signals import sending
 
 
 class Signalling:

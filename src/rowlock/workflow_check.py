@@ -21,10 +21,11 @@ from rowlock.model.names import versioned
 from rowlock.model.row import Claimed
 from rowlock.model.step import Step
 from rowlock.model.timeline import WorkflowStatus
-from rowlock.store import recall, schema, workflows
+from rowlock.store import schema
 from rowlock.store.query import Conversation
-from rowlock.store.recall import Recalled
-from rowlock.store.workflows import Wanted
+from rowlock.store.workflows import records, steps
+from rowlock.store.workflows.records import WorkflowFilter
+from rowlock.store.workflows.steps import RecalledWorkflow
 from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress, running
 from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow.check import ReplayEnvironment, difference
@@ -41,7 +42,7 @@ class _Some(NamedTuple):
     """Some workflows with what they remember, when that was so, and where the next are."""
 
     now: datetime
-    found: list[tuple[Recalled, list[Step]]]
+    found: list[tuple[RecalledWorkflow, list[Step]]]
     next: UUID | None
 
 
@@ -53,7 +54,7 @@ class Check:
     ) -> None:
         self._database = database
         self._handlers = handlers
-        self._wanted = Wanted(workflow=workflow, statuses=(*LIVE, *ENDED) if ended else LIVE)
+        self._wanted = WorkflowFilter(workflow=workflow, statuses=(*LIVE, *ENDED) if ended else LIVE)
         self._left = limit
         self._before: UUID | None = None
         self._is_whole = False
@@ -83,11 +84,11 @@ class Check:
     def _read(self, _resend: bool) -> Conversation[_Some]:  # noqa: FBT001  as converse calls it
         """The next few, and what they remember."""
         [now] = yield schema.now()
-        page = yield from workflows.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
+        page = yield from records.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
         ids = [str(record.id) for record in page.records]
         remembered: dict[str, list[Step]] = {one: [] for one in ids}
-        found: list[Recalled] = yield recall.workflows(ids)
-        for job, step in (yield recall.steps(ids)):
+        found: list[RecalledWorkflow] = yield steps.recall_workflows(ids)
+        for job, step in (yield steps.recall_steps(ids)):
             remembered[job].append(step)
         return _Some(now, [(one, remembered[one.id]) for one in sorted(found, reverse=True)], page.next)
 
@@ -106,13 +107,13 @@ class Check:
                 said = _carried_over(one, handler)
             self._say(one, "fits" if said is None else "differs", said)
 
-    def _say(self, one: Recalled, verdict: Verdict, said: str | None) -> None:
+    def _say(self, one: RecalledWorkflow, verdict: Verdict, said: str | None) -> None:
         self._checked.append(
             CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.status, one.key, verdict, said)
         )
 
 
-async def _replayed(one: Recalled, handler: Handler, steps: list[Step], now: datetime) -> str | None:
+async def _replayed(one: RecalledWorkflow, handler: Handler, steps: list[Step], now: datetime) -> str | None:
     row = _row(one)
     nobody = ReplayEnvironment(now)
     resources = TransactionResources(
@@ -122,7 +123,7 @@ async def _replayed(one: Recalled, handler: Handler, steps: list[Step], now: dat
     return await difference(row, handler, steps, now=now)
 
 
-def _carried_over(one: Recalled, handler: Handler) -> str | None:
+def _carried_over(one: RecalledWorkflow, handler: Handler) -> str | None:
     """Why the state of a workflow whose version is gone could not be carried over to the code that there is."""
     try:
         state = json.loads(one.state or "{}")
@@ -138,7 +139,7 @@ def _carried_over(one: Recalled, handler: Handler) -> str | None:
     return None
 
 
-def _row(one: Recalled) -> Claimed:
+def _row(one: RecalledWorkflow) -> Claimed:
     """The job as a worker would have claimed it."""
     return Claimed(
         id=one.id,

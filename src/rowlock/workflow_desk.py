@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 from uuid import UUID
 
 from rowlock.actor import check_actor, check_why
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.jobs import Job, not_found, refuse_in_loop
 from rowlock.look import check_limit, enough_after
@@ -34,11 +34,11 @@ from rowlock.model.timeline import (
     WorkflowStatus,
 )
 from rowlock.registry import Tasks
-from rowlock.store import workflows
+from rowlock.store.operations import cancel_one
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
-from rowlock.store.verbs import cancel_one
-from rowlock.store.workflows import Forked, Terminated, Wanted
+from rowlock.store.workflows import records
+from rowlock.store.workflows.records import Forked, Terminated, WorkflowFilter
 from rowlock.workflow_check import Check
 
 __all__ = [
@@ -61,7 +61,7 @@ class Workflows:
     """The workflows of an app: `app.workflows.show(job.id)`, `app.workflows.fork(job.id, from_step="charge")`."""
 
     def __init__(
-        self, room: WaitingRoom, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
+        self, room: ResultWaiters, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
     ) -> None:
         self._database = room.database
         self._room = room
@@ -239,11 +239,11 @@ class Workflows:
             raise InvalidOption(f"args={shown(args)} must be a mapping of arguments by name; write args={{'x': 1}}")
 
         def forking(_resend: bool) -> Conversation[Forked]:  # noqa: FBT001  as converse calls it
-            timeline = yield from workflows.show(known, "app.workflows.fork")
+            timeline = yield from records.show(known, "app.workflows.fork")
             if timeline is None:
                 raise not_found(known)
-            workflows.check_step(known, timeline, step)
-            forked: list[Forked] = yield workflows.fork(
+            records.check_step(known, timeline, step)
+            forked: list[Forked] = yield records.fork(
                 known,
                 new_id=fork_id,
                 step=step,
@@ -267,7 +267,7 @@ class Workflows:
         known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
         return (
             known,
-            lambda _resend: workflows.terminating(known, actor=actor, why=reason, keep=keep),
+            lambda _resend: records.terminating(known, actor=actor, why=reason, keep=keep),
             lambda child: lambda _resend: cancel_one(child, actor=actor, why=reason, keep=keep),
         )
 
@@ -302,11 +302,11 @@ def _wanted(
     status: WorkflowStatus | Iterable[WorkflowStatus] | None,
     queue: str | None,
     key: str | None,
-) -> Wanted:
+) -> WorkflowFilter:
     for name, text, limit in (("workflow", workflow, MAX_NAME), ("queue", queue, MAX_NAME), ("key", key, MAX_KEY)):
         if text is not None:
             check_text(name, text, limit=limit)
-    return Wanted(
+    return WorkflowFilter(
         workflow=workflow,
         version=None if version is None else check_version(version),
         statuses=None if status is None else _statuses(status),
@@ -325,17 +325,17 @@ def _statuses(status: WorkflowStatus | Iterable[WorkflowStatus]) -> tuple[Workfl
 
 
 def _page(
-    wanted: Wanted, limit: int, before: UUID | str | None, within: timedelta | None
+    wanted: WorkflowFilter, limit: int, before: UUID | str | None, within: timedelta | None
 ) -> Callable[[bool], Conversation[WorkflowPage]]:
     most, start = check_limit(limit), None if before is None else check_id(before)
-    return lambda _resend: workflows.page(wanted, limit=most, before=start, enough=enough_after(within))
+    return lambda _resend: records.page(wanted, limit=most, before=start, enough=enough_after(within))
 
 
 def _show(job_id: UUID | str) -> Callable[[bool], Conversation[Timeline]]:
     known = check_id(job_id)
 
     def showing(_resend: bool) -> Conversation[Timeline]:  # noqa: FBT001  as converse calls it
-        timeline = yield from workflows.show(known, "app.workflows.show")
+        timeline = yield from records.show(known, "app.workflows.show")
         if timeline is None:
             raise not_found(known)
         return timeline

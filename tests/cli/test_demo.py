@@ -16,8 +16,8 @@ from psycopg.rows import TupleRow
 from rich.console import Console
 
 from rowlock import Rowlock
-from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.steady import Steady
+from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.demo.ledger import Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
 from rowlock.demo.view import View
@@ -99,9 +99,9 @@ def test_the_demo_keeps_off_a_folder_in_which_a_server_runs(server: EmbeddedPost
 
 
 @pytest.fixture
-def database(url: str) -> Iterator[Steady]:
+def database(url: str) -> Iterator[ReconnectingSyncConnection]:
     """A connection of ours to the test's database."""
-    steady = Steady(url, "rowlock", name="test")
+    steady = ReconnectingSyncConnection(url, "rowlock", name="test")
     yield steady
     steady.close()
 
@@ -114,7 +114,7 @@ def ledger(app: Rowlock) -> Ledger:
     return ledger
 
 
-def test_a_job_that_lives_is_not_lost(ledger: Ledger, database: Steady) -> None:
+def test_a_job_that_lives_is_not_lost(ledger: Ledger, database: ReconnectingSyncConnection) -> None:
     audit = ledger.audit(database.run)
 
     assert audit.is_whole
@@ -122,7 +122,7 @@ def test_a_job_that_lives_is_not_lost(ledger: Ledger, database: Steady) -> None:
     assert audit.states == Counter(ready=5)
 
 
-def test_a_job_that_vanished_is_counted_as_lost(ledger: Ledger, database: Steady, db: Db) -> None:
+def test_a_job_that_vanished_is_counted_as_lost(ledger: Ledger, database: ReconnectingSyncConnection, db: Db) -> None:
     db.execute("delete from rowlock.jobs where id = %s", [ledger.enqueued[2]])
 
     audit = ledger.audit(database.run)
@@ -132,7 +132,9 @@ def test_a_job_that_vanished_is_counted_as_lost(ledger: Ledger, database: Steady
     assert audit.left == 4
 
 
-def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(ledger: Ledger, database: Steady, db: Db) -> None:
+def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
+    ledger: Ledger, database: ReconnectingSyncConnection, db: Db
+) -> None:
     db.execute(
         """
         insert into rowlock.history (

@@ -24,7 +24,7 @@ from rowlock.contrib.django.apps import migrate
 from rowlock.contrib.django.checks import check_app
 from rowlock.contrib.django.management.commands.rowlock import Command
 from rowlock.contrib.django.named import named_app
-from rowlock.db.alias import AsForRequest, address
+from rowlock.db.django_alias import RequestConnections, address
 from tests.db.django_site import DEFAULT, SQLITE, visit
 from tests.waiting import until
 
@@ -209,7 +209,7 @@ async def _result(enqueued: Awaitable[Job[int]]) -> int:
 def test_old_connections_are_closed_around_an_attempt(site: str) -> None:
     connection.ensure_connection()
 
-    with AsForRequest():
+    with RequestConnections():
         before = connection.connection
         connection.ensure_connection()
 
@@ -222,7 +222,7 @@ def test_a_transaction_that_is_open_around_an_attempt_is_left_alone(site: str) -
         connection.ensure_connection()
         before = connection.connection
 
-        with AsForRequest():
+        with RequestConnections():
             pass
 
         assert connection.connection is before

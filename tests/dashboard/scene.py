@@ -26,7 +26,7 @@ from rowlock.dashboard.login import fresh_token
 from rowlock.dashboard.serve import bound, serve
 from rowlock.dashboard.visitor import ROLES
 from rowlock.db.address import find_address
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.histogram import bucket, pack
 from tests.dashboard import shop
 from tests.waiting import until

@@ -19,7 +19,7 @@ from rowlock.dashboard.search import Known, read_terms
 from rowlock.dashboard.wanted import Wanted, read_argument
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.model.answer import Done
-from rowlock.store import scan
+from rowlock.store.find import windows
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
 from tests.rows import Db, put
@@ -114,7 +114,7 @@ def test_a_look_that_takes_too_long_says_how_far_it_came_and_goes_on_from_there(
     wanted = put(db, tags=["rare"])
     for _ in range(20):
         put(db)
-    monkeypatch.setattr(scan, "WINDOW", 8)
+    monkeypatch.setattr(windows, "WINDOW", 8)
     monkeypatch.setattr("rowlock.dashboard.pages.jobs.LONGEST_SCAN", timedelta(0))
 
     page = client.get("/jobs?tag=rare")
@@ -134,7 +134,7 @@ def test_without_a_limit_of_time_every_job_is_looked_at(app: Rowlock, db: Db, mo
     wanted = put(db, tags=["rare"])
     for _ in range(20):
         put(db)
-    monkeypatch.setattr(scan, "WINDOW", 8)
+    monkeypatch.setattr(windows, "WINDOW", 8)
 
     found = app.jobs.list(Filter(tag="rare"))
     hurried = app.jobs.list(Filter(tag="rare"), within=timedelta(0))

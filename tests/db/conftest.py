@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from rowlock.db.binaries import Binaries, find_binaries
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.binaries import Binaries, find_binaries
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.db.processes import HERE, Owner, StartOwner
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.errors import EmbeddedError
 
 

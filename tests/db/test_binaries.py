@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rowlock.db import binaries
-from rowlock.db.binaries import Binaries, find_binaries
+from rowlock.db.embedded import binaries
+from rowlock.db.embedded.binaries import Binaries, find_binaries
 from rowlock.errors import EmbeddedError
 
 

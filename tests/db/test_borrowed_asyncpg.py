@@ -13,8 +13,8 @@ from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, Task, WrongConnection
 from rowlock.db import borrowed
-from rowlock.store import jobs as job_store
-from rowlock.store.jobs import Lane
+from rowlock.store import claim as claim_store
+from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation
 from tests.engine import Engine
 
@@ -40,7 +40,7 @@ def test_the_callers_codecs_do_not_matter_and_stay(app: Rowlock, task: T, url: s
     engine = Engine(url)
 
     def claim(_resend: object) -> Conversation[tuple[str, str]]:
-        (claimed,) = yield job_store.claim(lanes=[Lane("default", 0)], limit=1, worker=engine.worker)
+        (claimed,) = yield claim_store.claim(lanes=[Lane("default", 0)], limit=1, worker=engine.worker)
         return claimed.id, claimed.args
 
     async def caller() -> None:

@@ -18,15 +18,15 @@ from psycopg.rows import TupleRow
 from benchmarks.arena import Arena
 from benchmarks.wire import Wire, tapped
 from rowlock import Rowlock, SchemaMissing, Task, WrongConnection
-from rowlock.db import borrowed, disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db import borrowed
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.errors import KeyTaken
 from rowlock.model.key import Key
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import jobs as job_store
-from rowlock.store import workers
-from rowlock.store.jobs import Lane
+from rowlock.store import claim, settle, workers
+from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
 from tests.db.django_site import Django
 from tests.db.kinds import Lender
@@ -341,8 +341,8 @@ def test_any_query_can_be_put_and_its_answer_reads_as_on_our_own(
             converse = partial(held, app, caller)
             await converse(workers.register(worker=worker, lease=timedelta(days=1), **FACTS))
             claimed: Claimed
-            (claimed,) = await converse(job_store.claim(lanes=[Lane("default", 0)], limit=5, worker=worker))
-            assert await converse(job_store.settle([(claimed, Succeeded("1"), timedelta(days=1))])) == [claimed.token]
+            (claimed,) = await converse(claim.claim(lanes=[Lane("default", 0)], limit=5, worker=worker))
+            assert await converse(settle.settle_jobs([(claimed, Succeeded("1"), timedelta(days=1))])) == [claimed.token]
             await caller.commit()
             return claimed
 

@@ -16,9 +16,10 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Locked, Rowlock
-from rowlock.db.link import Link
+from rowlock.db.errors import Unreachable
 from rowlock.db.session import aconnect, connect
-from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.store import queues
 from tests.waiting import auntil, until
 
@@ -118,7 +119,7 @@ def test_whoever_waits_for_a_lock_is_told_by_the_server_and_leaves_nothing_behin
 
 
 def test_a_steady_connection_says_nothing_more_when_its_time_is_over(url: str) -> None:
-    steady = Steady(url, "rowlock", name="test", deadline=NEVER)
+    steady = ReconnectingSyncConnection(url, "rowlock", name="test", deadline=NEVER)
     steady.run(queues.settings())
 
     steady.until = 0.0
@@ -129,7 +130,7 @@ def test_a_steady_connection_says_nothing_more_when_its_time_is_over(url: str) -
 
 
 def test_a_steady_connection_can_be_aborted_from_another_thread(url: str) -> None:
-    steady = Steady(url, "rowlock", name="test", deadline=NEVER)
+    steady = ReconnectingSyncConnection(url, "rowlock", name="test", deadline=NEVER)
     pid = steady.open().info.backend_pid
     heard: list[Exception] = []
 
@@ -148,14 +149,14 @@ def test_a_steady_connection_can_be_aborted_from_another_thread(url: str) -> Non
     steady.close()
 
 
-def _aborted(steady: Steady, asking: threading.Thread) -> bool:
+def _aborted(steady: ReconnectingSyncConnection, asking: threading.Thread) -> bool:
     steady.abort()
     return asking.is_alive()
 
 
 def test_a_link_comes_back_on_another_connection_when_its_own_hangs(url: str) -> None:
     async def ask() -> list[object]:
-        link = Link(url, "rowlock", name="test", deadline=SHORT)
+        link = ReconnectingConnection(url, "rowlock", name="test", deadline=SHORT)
         first = await link.open()
         with frozen(first.info.backend_pid):
             answer: list[object] = [*await link.run(queues.channels(["default"]))]
@@ -170,7 +171,11 @@ def test_a_link_that_is_broken_while_it_rests_lets_go_of_the_number_of_its_socke
     open_still: list[bool] = []
 
     async def rest() -> bool:
-        link, woken, loop = Link(url, "rowlock", name="test"), asyncio.Event(), asyncio.get_running_loop()
+        link, woken, loop = (
+            ReconnectingConnection(url, "rowlock", name="test"),
+            asyncio.Event(),
+            asyncio.get_running_loop(),
+        )
         connection = await link.open()
         pgconn: Any = connection.pgconn
         remove_reader = loop.remove_reader
@@ -204,7 +209,7 @@ def test_a_link_knocks_less_and_less_often_while_nobody_answers(monkeypatch: pyt
             raise Enough
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    link = Link("postgresql://nobody@127.0.0.1:1/none", "rowlock", name="test")
+    link = ReconnectingConnection("postgresql://nobody@127.0.0.1:1/none", "rowlock", name="test")
 
     with pytest.raises(Enough):
         asyncio.run(link.open())

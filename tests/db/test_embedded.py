@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowlock.db.embedded import EmbeddedPostgres, embedded
+from rowlock.db.embedded.server import EmbeddedPostgres, embedded
 from rowlock.errors import EmbeddedError
 from tests.db.processes import StartOwner, ended, guard_of, one, postmaster_pid
 from tests.depth import deep

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rowlock.db.binaries import Binaries, find_binaries
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.binaries import Binaries, find_binaries
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.db.processes import HERE, StartOwner, one, postmaster_pid
 from tests.depth import deep
 

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, Task
-from rowlock.db.group import GroupCommit
+from rowlock.db.enqueue_batch import EnqueueBatcher
 from rowlock.model.ids import new_id
 from rowlock.model.row import NewJob
 from rowlock.store.query import LARGEST_STATEMENT
@@ -136,7 +136,7 @@ def test_a_held_key_holds_up_nobody_else(app: Rowlock, task: T, url: str, db: Db
 def test_one_bad_row_fails_its_own_caller_alone(
     app: Rowlock, db: Db, bad: NewJob, error: type[Exception], count: int
 ) -> None:
-    group = GroupCommit(app.database)
+    group = EnqueueBatcher(app.database)
     good = [GOOD._replace(id=new_id()) for _ in range(count)]
     bad = bad._replace(id=new_id())
     said: list[BaseException | None] = []
@@ -153,7 +153,7 @@ def test_one_bad_row_fails_its_own_caller_alone(
 
 
 def test_large_arguments_of_many_callers_are_sent_in_bounded_statements(app: Rowlock, db: Db) -> None:
-    group = GroupCommit(app.database)
+    group = EnqueueBatcher(app.database)
     large = GOOD._replace(args='"' + "x" * 900_000 + '"')
     good = [large._replace(id=new_id()) for _ in range(24)]
     bad = large._replace(id=new_id(), priority=9)
@@ -172,7 +172,7 @@ def test_large_arguments_of_many_callers_are_sent_in_bounded_statements(app: Row
 
 
 def test_a_bad_row_ends_nothing_for_later_callers(app: Rowlock, task: T, db: Db) -> None:
-    group = GroupCommit(app.database)
+    group = EnqueueBatcher(app.database)
 
     async def callers() -> None:
         for _ in range(3):

@@ -13,8 +13,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from rowlock import RowlockError
-from rowlock.db.borrowed.joining import LastWords, nothing
-from rowlock.db.handlers import HandlerConnections
+from rowlock.db.borrowed.joining import TransactionEnd, nothing
+from rowlock.db.handler_connections import HandlerConnections
 from tests.waiting import until
 from tests.worker.working import Db, one
 
@@ -33,8 +33,8 @@ async def lending(url: str, **options: Any) -> AsyncIterator[HandlerConnections]
         await connections.close()
 
 
-def last() -> LastWords:
-    return LastWords(nothing, lambda: None)
+def last() -> TransactionEnd:
+    return TransactionEnd(nothing, lambda: None)
 
 
 async def say(lent: HandlerConnections, colour: str, act: Callable[[Any], Any]) -> Any:  # noqa: ANN401  what it answers

@@ -12,9 +12,10 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, SchemaMissing
+from rowlock.db.errors import Unreachable
 from rowlock.db.migrate import migrate
 from rowlock.db.session import Session, connect
-from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import Locked
 from rowlock.store import schema, workers
 from rowlock.store.schema import Migration
@@ -100,7 +101,7 @@ def test_a_process_that_goes_on_asks_anew_what_was_prepared_for_the_tables_as_th
 
 
 def test_a_worker_renews_on_with_what_was_prepared_for_the_tables_as_they_were(url: str, db: Db) -> None:
-    renewing = Steady(url, "rowlock", name="rowlock renew", deadline=5.0)
+    renewing = ReconnectingSyncConnection(url, "rowlock", name="rowlock renew", deadline=5.0)
     renewal = workers.renew(worker="00000000-0000-0000-0000-000000000001")
     renewing.run(renewal)
 

@@ -96,7 +96,7 @@ def test_a_connection_that_another_thread_takes_first_is_none() -> None:
         def __len__(self) -> int:
             return 1
 
-    assert pool.taken(TakenBetween()) is None
+    assert pool.take_idle(TakenBetween()) is None
 
 
 def test_many_threads_share_a_few_connections(task: T, db: Db) -> None:

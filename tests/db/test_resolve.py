@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from rowlock.db.resolve import resolved
+from rowlock.db.address import with_host_addresses
 
 ADDRESSES = {"one": ["10.0.0.1"], "two": ["10.0.0.2", "fd00::2"]}
 
@@ -42,7 +42,7 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_names_get_an_address_each(conninfo: str, expected: tuple[str | None, ...]) -> None:
-    before, after = conninfo_to_dict(conninfo), conninfo_to_dict(asyncio.run(resolved(conninfo)))
+    before, after = conninfo_to_dict(conninfo), conninfo_to_dict(asyncio.run(with_host_addresses(conninfo)))
 
     assert tuple(after.pop(name, None) for name in ("host", "hostaddr", "port")) == expected
     assert after.items() <= before.items()
@@ -52,13 +52,13 @@ def test_names_get_an_address_each(conninfo: str, expected: tuple[str | None, ..
     "conninfo", ["", "dbname=x", "host=/run/pg", "host=10.0.0.1,fd00::2", "service=shop host=one", "host=@abstract"]
 )
 def test_what_has_no_name_stays_as_it_is(conninfo: str) -> None:
-    assert asyncio.run(resolved(conninfo)) == conninfo
+    assert asyncio.run(with_host_addresses(conninfo)) == conninfo
 
 
 def test_a_name_from_the_environment_is_looked_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "one")
 
-    assert conninfo_to_dict(asyncio.run(resolved("dbname=x"))) == {
+    assert conninfo_to_dict(asyncio.run(with_host_addresses("dbname=x"))) == {
         "dbname": "x",
         "host": "one",
         "hostaddr": "10.0.0.1",
@@ -67,4 +67,4 @@ def test_a_name_from_the_environment_is_looked_up_too(monkeypatch: pytest.Monkey
 
 def test_names_that_nobody_knows_are_the_drivers_error() -> None:
     with pytest.raises(psycopg.OperationalError, match="gone"):
-        asyncio.run(resolved("host=gone"))
+        asyncio.run(with_host_addresses("host=gone"))

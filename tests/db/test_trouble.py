@@ -6,39 +6,39 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from rowlock.db.errors import Blame, ErrorKind, blame, error_kind, first_line
 from rowlock.db.session import Late
-from rowlock.db.trouble import Blame, Trouble, blame, first_line, trouble
 
 
 @pytest.mark.parametrize(
     ("state", "answer"),
     [
-        ("40001", Trouble.AGAIN),
-        ("40P01", Trouble.AGAIN),
-        ("55P03", Trouble.AGAIN),
-        ("57014", Trouble.AGAIN),
-        ("57P01", Trouble.GONE),
-        ("57P02", Trouble.GONE),
-        ("57P03", Trouble.GONE),
-        ("57P05", Trouble.GONE),
-        ("08000", Trouble.GONE),
-        ("08006", Trouble.GONE),
-        ("25006", Trouble.GONE),
-        ("53000", Trouble.FULL),
-        ("53100", Trouble.FULL),
-        ("53200", Trouble.FULL),
-        ("53300", Trouble.FULL),
-        ("22P05", Trouble.REFUSED),
-        ("23505", Trouble.REFUSED),
-        ("23514", Trouble.REFUSED),
-        ("42P01", Trouble.ODD),
-        ("42501", Trouble.ODD),
-        ("25P03", Trouble.GONE),
-        ("XX000", Trouble.ODD),
+        ("40001", ErrorKind.AGAIN),
+        ("40P01", ErrorKind.AGAIN),
+        ("55P03", ErrorKind.AGAIN),
+        ("57014", ErrorKind.AGAIN),
+        ("57P01", ErrorKind.GONE),
+        ("57P02", ErrorKind.GONE),
+        ("57P03", ErrorKind.GONE),
+        ("57P05", ErrorKind.GONE),
+        ("08000", ErrorKind.GONE),
+        ("08006", ErrorKind.GONE),
+        ("25006", ErrorKind.GONE),
+        ("53000", ErrorKind.FULL),
+        ("53100", ErrorKind.FULL),
+        ("53200", ErrorKind.FULL),
+        ("53300", ErrorKind.FULL),
+        ("22P05", ErrorKind.REFUSED),
+        ("23505", ErrorKind.REFUSED),
+        ("23514", ErrorKind.REFUSED),
+        ("42P01", ErrorKind.ODD),
+        ("42501", ErrorKind.ODD),
+        ("25P03", ErrorKind.GONE),
+        ("XX000", ErrorKind.ODD),
     ],
 )
-def test_an_error_of_the_servers_is_known_by_its_state(state: str, answer: Trouble) -> None:
-    assert trouble(errors.lookup(state)()) is answer
+def test_an_error_of_the_servers_is_known_by_its_state(state: str, answer: ErrorKind) -> None:
+    assert error_kind(errors.lookup(state)()) is answer
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,14 @@ def test_what_is_too_late_may_be_too_large_or_the_server_too_slow() -> None:
 
 
 def test_a_connection_that_broke_without_a_word_is_gone() -> None:
-    assert trouble(psycopg.OperationalError("server closed the connection unexpectedly")) is Trouble.GONE
+    assert error_kind(psycopg.OperationalError("server closed the connection unexpectedly")) is ErrorKind.GONE
 
 
 def test_a_fault_of_the_drivers_user_is_not_a_broken_connection() -> None:
-    assert trouble(psycopg.ProgrammingError("the query has 2 placeholders but 1 parameters were passed")) is Trouble.ODD
+    assert (
+        error_kind(psycopg.ProgrammingError("the query has 2 placeholders but 1 parameters were passed"))
+        is ErrorKind.ODD
+    )
 
 
 def test_an_error_is_told_in_one_line() -> None:

@@ -16,11 +16,12 @@ import psycopg
 import pytest
 
 from rowlock import NotConfigured, Rowlock, SchemaMissing, Task
-from rowlock.db.steady import Steady
-from rowlock.db.waiting import WaitingRoom
+from rowlock.db.results import ResultWaiters
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, Ending
-from rowlock.store import jobs, waiters
+from rowlock.store import results
+from rowlock.store import settle as settle_store
 from rowlock.store.query import Query
 from rowlock.worker import upkeep
 from tests.engine import Engine
@@ -44,9 +45,9 @@ def engine(url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def room(app: Rowlock) -> Iterator[WaitingRoom]:
+def room(app: Rowlock) -> Iterator[ResultWaiters]:
     """A room that looks once and then only hears."""
-    room = WaitingRoom(app.database, looks=(), poll=NEVER)
+    room = ResultWaiters(app.database, looks=(), poll=NEVER)
     yield room
     room.close()
 
@@ -66,7 +67,7 @@ def claimed(engine: Engine) -> Claimed:
     return engine.claim()[0]
 
 
-def entered(room: WaitingRoom, job_id: str) -> Future[Ending]:
+def entered(room: ResultWaiters, job_id: str) -> Future[Ending]:
     """Somebody who waits, and whose job has been looked for."""
     end = room.enter(job_id)
     until(lambda: job_id in room._seen)
@@ -76,7 +77,7 @@ def entered(room: WaitingRoom, job_id: str) -> Future[Ending]:
 # Being told
 
 
-def test_the_end_of_a_job_is_told_by_push(room: WaitingRoom, engine: Engine) -> None:
+def test_the_end_of_a_job_is_told_by_push(room: ResultWaiters, engine: Engine) -> None:
     row = claimed(engine)
     end = entered(room, row.id)
 
@@ -86,7 +87,7 @@ def test_the_end_of_a_job_is_told_by_push(room: WaitingRoom, engine: Engine) -> 
 
 
 def test_the_end_of_a_job_is_found_by_the_poll_when_nobody_told(app: Rowlock, engine: Engine, db: Db) -> None:
-    room = WaitingRoom(app.database, looks=(), poll=timedelta(milliseconds=50))
+    room = ResultWaiters(app.database, looks=(), poll=timedelta(milliseconds=50))
     row = claimed(engine)
     end = entered(room, row.id)
     db.execute("delete from rowlock.waiters")
@@ -98,7 +99,7 @@ def test_the_end_of_a_job_is_found_by_the_poll_when_nobody_told(app: Rowlock, en
 
 
 def test_a_settle_that_did_not_see_the_waiter_is_found_by_looking_again(app: Rowlock, engine: Engine) -> None:
-    room = WaitingRoom(app.database, looks=[timedelta(milliseconds=20)] * 1000, poll=NEVER)
+    room = ResultWaiters(app.database, looks=[timedelta(milliseconds=20)] * 1000, poll=NEVER)
     row = claimed(engine)
 
     with engine.connection.transaction():
@@ -113,12 +114,12 @@ def test_a_settle_notifies_where_somebody_waits_and_nowhere_else(engine: Engine,
     listener = str(uuid4())
     engine.enqueue(3)
     awaited, *others = engine.claim()
-    engine.run(waiters.enter(listener=listener, jobs=[awaited.id]))
+    engine.run(results.add_waiters(listener=listener, jobs=[awaited.id]))
 
     with psycopg.connect(url, autocommit=True) as listening:
-        listening.execute(f'listen "{waiters.channel(listener)}"'.encode())
+        listening.execute(f'listen "{results.channel(listener)}"'.encode())
         told = [told_by_settling(engine, others[0]), told_by_settling(engine, awaited, others[1])]
-        listening.execute("select pg_notify(%s, 'the last')", [waiters.channel(listener)])
+        listening.execute("select pg_notify(%s, 'the last')", [results.channel(listener)])
         heard = [notify.payload for notify in listening.notifies(stop_after=2)]
 
     assert told == [0, 1]
@@ -126,7 +127,7 @@ def test_a_settle_notifies_where_somebody_waits_and_nowhere_else(engine: Engine,
 
 
 def told_by_settling(engine: Engine, *rows: Claimed) -> int:
-    settle = jobs.settle([(row, Succeeded(None), timedelta(days=1)) for row in rows])
+    settle = settle_store.settle_jobs([(row, Succeeded(None), timedelta(days=1)) for row in rows])
     query: Query[int] = Query(settle.name, settle.params, lambda row: row[-1])
     return engine.run(query)[0]
 
@@ -134,7 +135,7 @@ def told_by_settling(engine: Engine, *rows: Claimed) -> int:
 # Coming and going
 
 
-def test_who_waits_is_entered_and_who_was_told_is_forgotten(room: WaitingRoom, engine: Engine, db: Db) -> None:
+def test_who_waits_is_entered_and_who_was_told_is_forgotten(room: ResultWaiters, engine: Engine, db: Db) -> None:
     row = claimed(engine)
     end = entered(room, row.id)
     before = one(db, ENTERED)
@@ -147,7 +148,7 @@ def test_who_waits_is_entered_and_who_was_told_is_forgotten(room: WaitingRoom, e
     assert room.is_empty
 
 
-def test_who_waits_no_longer_is_forgotten(room: WaitingRoom, engine: Engine, db: Db) -> None:
+def test_who_waits_no_longer_is_forgotten(room: ResultWaiters, engine: Engine, db: Db) -> None:
     end = entered(room, claimed(engine).id)
 
     end.cancel()
@@ -172,7 +173,7 @@ def test_a_cancelled_task_that_waited_is_forgotten(app: Rowlock, double: Task[[i
 
 
 def test_those_who_wait_for_one_job_share_and_one_who_leaves_takes_nobody_along(
-    room: WaitingRoom, engine: Engine, db: Db
+    room: ResultWaiters, engine: Engine, db: Db
 ) -> None:
     row = claimed(engine)
     ends = [entered(room, row.id) for _ in range(3)]
@@ -185,7 +186,7 @@ def test_those_who_wait_for_one_job_share_and_one_who_leaves_takes_nobody_along(
     assert [end.result(SOON).state for end in ends[1:]] == ["succeeded", "succeeded"]
 
 
-def test_a_job_can_be_waited_for_again_after_it_was_retried(room: WaitingRoom, engine: Engine, db: Db) -> None:
+def test_a_job_can_be_waited_for_again_after_it_was_retried(room: ResultWaiters, engine: Engine, db: Db) -> None:
     row = claimed(engine)
     first = entered(room, row.id)
     engine.settle(row)
@@ -206,7 +207,7 @@ def test_a_job_can_be_waited_for_again_after_it_was_retried(room: WaitingRoom, e
 def test_the_listener_goes_when_nobody_has_waited_for_a_while_and_comes_back(
     app: Rowlock, engine: Engine, db: Db
 ) -> None:
-    room = WaitingRoom(app.database, linger=timedelta(0))
+    room = ResultWaiters(app.database, linger=timedelta(0))
     row = claimed(engine)
     end = entered(room, row.id)
     engine.settle(row)
@@ -303,7 +304,7 @@ def test_one_event_loop_after_another_waits(app: Rowlock, double: Task[[int], in
 # Trouble
 
 
-def test_who_waits_outlives_the_death_of_the_listening_connection(room: WaitingRoom, engine: Engine, db: Db) -> None:
+def test_who_waits_outlives_the_death_of_the_listening_connection(room: ResultWaiters, engine: Engine, db: Db) -> None:
     row = claimed(engine)
     end = entered(room, row.id)
     dead = one(db, LISTENER)
@@ -318,7 +319,7 @@ def test_who_waits_outlives_the_death_of_the_listening_connection(room: WaitingR
 
 
 def test_a_listener_that_nobody_needs_does_not_come_back_when_its_connection_dies(
-    room: WaitingRoom, engine: Engine, db: Db, caplog: pytest.LogCaptureFixture
+    room: ResultWaiters, engine: Engine, db: Db, caplog: pytest.LogCaptureFixture
 ) -> None:
     row = claimed(engine)
     end = entered(room, row.id)
@@ -333,7 +334,7 @@ def test_a_listener_that_nobody_needs_does_not_come_back_when_its_connection_die
     assert caplog.messages == []
 
 
-def test_a_job_that_ends_while_nobody_listens_is_found_afterwards(room: WaitingRoom, engine: Engine, db: Db) -> None:
+def test_a_job_that_ends_while_nobody_listens_is_found_afterwards(room: ResultWaiters, engine: Engine, db: Db) -> None:
     row = claimed(engine)
     end = entered(room, row.id)
 
@@ -434,10 +435,10 @@ def test_after_a_fork_parent_and_child_wait_each_over_a_connection_of_its_own(ur
 
 def test_what_a_killed_process_left_is_cleared_away(url: str, engine: Engine, db: Db) -> None:
     live, gone, recent = engine.enqueue()[0], str(uuid4()), str(uuid4())
-    engine.run(waiters.enter(listener=str(uuid4()), jobs=[live, gone]))
+    engine.run(results.add_waiters(listener=str(uuid4()), jobs=[live, gone]))
     db.execute("update rowlock.waiters set at = at - interval '2 hours'")
-    engine.run(waiters.enter(listener=str(uuid4()), jobs=[recent]))
-    steady = Steady(url, "rowlock", name="test")
+    engine.run(results.add_waiters(listener=str(uuid4()), jobs=[recent]))
+    steady = ReconnectingSyncConnection(url, "rowlock", name="test")
 
     upkeep.clear_waiters(steady)
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.db.binaries import find_binaries
+from rowlock.db.embedded.binaries import find_binaries
 from tests.conftest import SERVERS, clear_leftovers, remove_behind_us
 from tests.faults import recorder
 from tests.faults.crew import Crew

@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.store.roles import ROLES
 
 Db = psycopg.Connection[TupleRow]

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.waiting import until
 
 # What Python says when something that failed, or was never run, went unnoticed; and a worker, of a fault of its own.

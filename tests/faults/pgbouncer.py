@@ -17,8 +17,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 
-from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.launch import Guarded, identities
+from rowlock.db.embedded.launch import Guarded, identities
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.waiting import until
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")

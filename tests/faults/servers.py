@@ -17,8 +17,8 @@ from typing import Self
 
 import psycopg
 
-from rowlock.db.datafolder import USER, DataFolder
-from rowlock.db.embedded import DATABASE, EmbeddedPostgres
+from rowlock.db.embedded.data_folder import USER, DataFolder
+from rowlock.db.embedded.server import DATABASE, EmbeddedPostgres
 from rowlock.db.migrate import migrate
 from rowlock.db.session import connect
 from rowlock.store.query import DEFAULT_SCHEMA

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, Job, JobCancelled, JobFailed, JobRecord, Retry, Rowlock, Snooze, current_job
-from rowlock.store.jobs import Lane
+from rowlock.store.claim import Lane
 from tests.engine import Engine
 from tests.waiting import until
 from tests.worker.working import one, working

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from rowlock import Rowlock
-from rowlock.store.jobs import Lane
+from rowlock.store.claim import Lane
 from tests.depth import deep, deep_unless
 from tests.engine import Engine
 from tests.faults import stations, tasks

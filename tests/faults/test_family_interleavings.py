@@ -14,13 +14,14 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.outcome import Parked, Restarted, Succeeded
 from rowlock.model.row import Claimed, Orphan
 from rowlock.model.spec import Keep
 from rowlock.model.step import Record, Spawned
-from rowlock.store import endings, jobs, steps
+from rowlock.store import settle, upkeep
+from rowlock.store.workflows import steps
 from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Parts
@@ -240,7 +241,7 @@ def taken_over(world: Families, row: Claimed) -> Part:
     def part() -> Part:
         for _ in range(2):
             orphans = [Orphan(row.id, row.token)]
-            if (yield jobs.rescue(orphans, crashes=acts.MOST_CRASHES, keep=Keep(), actor="sweeper")):
+            if (yield upkeep.rescue(orphans, crashes=acts.MOST_CRASHES, keep=Keep(), actor="sweeper")):
                 break
         rows: list[Claimed] = yield from claim(heir)
         mine = [one for one in rows if one.id == row.id]
@@ -403,7 +404,7 @@ def claiming(worker: str) -> Part:
 
 
 def abandoning(child: str) -> Part:
-    [locked] = yield endings.abandon([child], actor="worker")
+    [locked] = yield settle.abandon_children([child], actor="worker")
     return [Told("passed over" if locked else "abandoned", child)]
 
 
@@ -427,7 +428,7 @@ def recorded(row: Claimed) -> Part:
 
 
 def restart(row: Claimed) -> Part:
-    accepted = yield endings.restart(row, Restarted("{}", 1, "{}"))
+    accepted = yield settle.restart_workflow(row, Restarted("{}", 1, "{}"))
     return [Told("gave back", row.id, token) for token in accepted]
 
 

@@ -30,7 +30,7 @@ from rowlock import (
     current_job,
 )
 from rowlock.cli.program import program
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.session import connect
 from tests.cli.conftest import Type, rowlock, shop, typed
 from tests.depth import deep, deep_unless

@@ -13,8 +13,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.outcome import Cancelled, Ended, Returned
 from rowlock.model.row import Claimed
 from tests.depth import deep

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.session import connect
 from tests.faults.leaks import Held, noise, tasks_at_end
 from tests.waiting import until

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from rowlock import Retry, Rowlock, current_job
-from rowlock.db.trouble import Blame, Trouble, blame, trouble
+from rowlock.db.errors import Blame, ErrorKind, blame, error_kind
 from rowlock.workflow.context import Context
 from tests.depth import deep
 from tests.faults.servers import Cluster, Servers
@@ -88,7 +88,7 @@ def test_jobs_are_enqueued_run_retried_and_waited_for_while_nobody_can_be_notifi
 
     assert results == ["done", None, 7]
     assert ends == [("succeeded", None, 0), ("succeeded", None, 1), ("succeeded", None, 0)]
-    assert (trouble(error), blame(error)) == (Trouble.AGAIN, Blame.SURROUNDINGS)
+    assert (error_kind(error), blame(error)) == (ErrorKind.AGAIN, Blame.SURROUNDINGS)
 
 
 @deep

@@ -18,11 +18,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, Rowlock
-from rowlock.db.borrowed.joining import LastWords, nothing
-from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.handlers import HandlerConnections
-from rowlock.db.link import Link
+from rowlock.db.borrowed.joining import TransactionEnd, nothing
+from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.db.handler_connections import HandlerConnections
 from rowlock.db.session import AsyncConnection, Server, connect
+from rowlock.db.worker_connection import ReconnectingConnection
 from tests.cli.programs import shop_in
 from tests.depth import deep
 from tests.faults.pgbouncer import MISSING, PROGRAM, PgBouncer, pgbouncer
@@ -231,7 +231,7 @@ def test_whoever_listens_around_the_pooler_looks_after_each_break(pooled: str, u
     heard: list[str] = []
 
     async def listen() -> None:
-        link = Link(Server(pooled, listen=url), "rowlock", name="rowlock claim")
+        link = ReconnectingConnection(Server(pooled, listen=url), "rowlock", name="rowlock claim")
         link.listen(["channel"], heard.append)
         await link.open()
         await auntil(lambda: link.hears)
@@ -366,7 +366,7 @@ def test_what_others_have_prepared_on_the_poolers_connections_stays_there(pooled
         lent = HandlerConnections(pooled, "rowlock")
         found: Any = None
         for text in ("prepare theirs as select 7", "execute theirs"):
-            async with lent.atransaction(None, LastWords(nothing, lambda: None)) as connection:
+            async with lent.atransaction(None, TransactionEnd(nothing, lambda: None)) as connection:
                 found = await cast(AsyncConnection, connection).execute(text.encode())
         await lent.close()
         return await found.fetchone()

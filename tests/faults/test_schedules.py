@@ -13,7 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.errors import Unreachable
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.worker.schedule import Boot, Firer
 from tests.depth import deep
 from tests.faults import ticking
@@ -73,7 +74,7 @@ class Undone(Exception):
     """What was fired is rolled back."""
 
 
-class Reckless(Steady):
+class Reckless(ReconnectingSyncConnection):
     """A session that fires without the lock which spares others the work, and rolls every fourth firing back."""
 
     def __init__(self, url: str) -> None:
@@ -250,8 +251,8 @@ def kill_latest(crew: Crew) -> None:
 
 
 @pytest.fixture
-def connection(url: str) -> Iterator[Steady]:
-    steady = Steady(url, "rowlock", name="rowlock test")
+def connection(url: str) -> Iterator[ReconnectingSyncConnection]:
+    steady = ReconnectingSyncConnection(url, "rowlock", name="rowlock test")
     yield steady
     steady.close()
 
@@ -274,7 +275,7 @@ def policies(db: Db) -> Clock:
 
 
 def test_a_clock_that_jumps_ahead_fires_no_more_than_the_policy_allows(
-    policies: Clock, connection: Steady, db: Db
+    policies: Clock, connection: ReconnectingSyncConnection, db: Db
 ) -> None:
     looking = firer()
     looking.fire_due(connection)
@@ -298,7 +299,7 @@ def test_a_clock_that_jumps_ahead_fires_no_more_than_the_policy_allows(
 
 @pytest.mark.parametrize("back", [HOUR, 2 * DAY], ids=["an hour", "two days"])
 def test_a_clock_that_goes_back_fires_nothing_twice_and_goes_on_where_it_was(
-    policies: Clock, connection: Steady, db: Db, back: timedelta
+    policies: Clock, connection: ReconnectingSyncConnection, db: Db, back: timedelta
 ) -> None:
     looking = firer()
     looking.fire_due(connection)
@@ -317,7 +318,9 @@ def test_a_clock_that_goes_back_fires_nothing_twice_and_goes_on_where_it_was(
     assert all(len(ids) == 1 for ids in made(db).values())
 
 
-def test_a_jump_there_and_back_fires_no_slot_twice(policies: Clock, connection: Steady, db: Db) -> None:
+def test_a_jump_there_and_back_fires_no_slot_twice(
+    policies: Clock, connection: ReconnectingSyncConnection, db: Db
+) -> None:
     looking = firer()
 
     for leap in (HOUR, -HOUR, 3 * HOUR, -2 * DAY, 2 * DAY, MINUTE):

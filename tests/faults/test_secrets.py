@@ -19,8 +19,8 @@ from psycopg.rows import TupleRow
 
 from rowlock import Filter, JobFailed, Retry, Rowlock, current_job
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
-from rowlock.store.jobs import Lane
+from rowlock.store import claim as claim_store
+from rowlock.store.claim import Lane
 from rowlock.store.query import Query
 from tests.cli.programs import Shop, shop_in
 from tests.depth import deep
@@ -185,7 +185,7 @@ def test_a_flood_of_forged_notifications_costs_a_bounded_number_of_looks(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[float] = []
-    claim = jobs.claim
+    claim = claim_store.claim
 
     def counted(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[Claimed]:
         looks.append(time.monotonic())

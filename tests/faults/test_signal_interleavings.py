@@ -14,13 +14,13 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Parked, Succeeded
 from rowlock.model.row import NewJob
-from rowlock.store import verbs
-from rowlock.store.scan import Found
+from rowlock.store import operations
+from rowlock.store.find.windows import Match
 from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Parts
@@ -287,8 +287,8 @@ def ended(attempt: Attempt) -> Part:
 def retry(job: str) -> Part:
     """Put it back among the live ones; its wakes begin anew, and so nothing is counted against them here."""
     days = yield "select expires_on from rowlock.history"
-    found = [Found(job, "w", "succeeded", day, None) for (day,) in days]
-    yield verbs.retry(found, actor="somebody", why=None)
+    found = [Match(job, "w", "succeeded", day, None) for (day,) in days]
+    yield operations.retry(found, actor="somebody", why=None)
     yield "update rowlock.jobs set wakes = 0 where version is not null"
     return []
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.migrate import migrate
 from rowlock.db.session import Connection, connect
 

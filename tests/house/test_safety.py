@@ -21,12 +21,12 @@ COMPOSED = {
         # Our own files, and a schema's name that model/names.py has checked.
         "script(missing, schema).encode()",
     },
-    "db/roles.py": {
+    "db/migrate.py": {
         # Our own words, and names that are made of a checked schema's and of ours.
         "roles.creation([role]).encode()",
         "roles.grants(schema).encode()",
     },
-    "db/link.py": {
+    "db/worker_connection.py": {
         # Channels as identifiers.
         "listens",
     },
@@ -34,7 +34,7 @@ COMPOSED = {
         # An app that copies itself; nothing is said.
         "self",
     },
-    "db/disposable.py": {
+    "db/embedded/disposable.py": {
         # Literals, and names as identifiers.
         "statement + _strategy(connection)",
     },

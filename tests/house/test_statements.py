@@ -41,45 +41,31 @@ from rowlock.model.schedule import Cron, Every, ScheduleSpec
 from rowlock.model.spec import Keep
 from rowlock.model.step import Record, Spawned
 from rowlock.store import (
-    breakers,
-    catalogue,
+    claim,
     clock,
-    declaring,
     doctor,
-    duties,
-    endings,
     enqueue,
     events,
-    expiry,
     explain,
-    firing,
-    fleet,
-    gauges,
     jobs,
-    minutes,
-    outline,
-    path,
+    operations,
     pauses,
-    peeks,
-    pulse,
     queues,
-    recall,
+    results,
     roles,
-    scan,
-    schedules,
     schema,
-    signals,
-    stats,
-    steps,
-    timeline,
-    verbs,
-    waiters,
+    search_path,
+    settle,
+    upkeep,
     workers,
-    workflows,
 )
+from rowlock.store.find import windows
+from rowlock.store.find.windows import Match
 from rowlock.store.query import Copy, Query, numbered, statement, target
-from rowlock.store.scan import Found
+from rowlock.store.schedules import declare, fire, statements
 from rowlock.store.schema import Span
+from rowlock.store.stats import counts, minutes, series, server, workers
+from rowlock.store.workflows import records, signals, steps, timeline
 from tests.house.conftest import House
 from tests.house.reading import Source, Statement, called, made_by_migrations, migrations, package, statements
 
@@ -112,8 +98,8 @@ EVERYTHING = Filter(
     reason="poison",
     ids=[uuid4()],
 )
-LIVE = [Found(new_id(), "t", "ready", None, None), Found(new_id(), "t", "running", None, None)]
-ENDED = [Found(new_id(), "t", "failed", date(2024, 1, 1), None), Found(new_id(), "t", "cancelled", date.max, None)]
+LIVE = [Match(new_id(), "t", "ready", None, None), Match(new_id(), "t", "running", None, None)]
+ENDED = [Match(new_id(), "t", "failed", date(2024, 1, 1), None), Match(new_id(), "t", "cancelled", date.max, None)]
 RECORD = JobRecord.read(
     [new_id(), "t", "q", "ready", -4, 0, 0, 0, 10, "2024-01-01 00:00:00+00", "2024-01-01 00:00:00+00", *[None] * 16]
 )
@@ -121,8 +107,13 @@ BY_CLOCK = ScheduleSpec(
     name='a "b"', rule=Cron("0 9 * * *", "Europe/Paris"), task="t", tags=("a", 'b "c"'), expires=DAY, at_boot=True
 )
 BY_SPAN = ScheduleSpec(name="s", rule=Every(DAY), task="w", attempts=1, version=2)
-SCHEDULED = declaring.Known("s", "12", "0 9 * * *", "Europe/Paris", None, "{}", None, "2024-01-01 00:00:00+00", None)
-SLOTS = [firing.Slot(datetime.now(UTC), new_id(), None, DAY), firing.Slot(datetime.now(UTC), None, "missed")]
+SCHEDULED = declare.StoredSchedule(
+    "s", "12", "0 9 * * *", "Europe/Paris", None, "{}", None, "2024-01-01 00:00:00+00", None
+)
+SLOTS = [
+    fire.ScheduleSlot(datetime.now(UTC), new_id(), None, DAY),
+    fire.ScheduleSlot(datetime.now(UTC), None, "missed"),
+]
 MOMENT = datetime.now(UTC)
 SCHEDULE = ScheduleSpec(name="s", rule=Cron("0 3 * * *", "Europe/Paris"), task="t")
 LOOK: dict[str, Any] = {"before": TOP, "down_to": NIL, "limit": 5, "whole": True}
@@ -131,14 +122,19 @@ NOBODY: dict[str, Any] = {"actor": "me", "why": None}
 
 # Every builder with values such as it meets; one more where a parameter can be empty.
 BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
-    breakers.count: [
-        breakers.count(
-            [breakers.Failures("t", 2, "E", Breaker()), breakers.Failures('a "b"', 1, "E", Breaker(failures=1))]
+    pauses.count_failures: [
+        pauses.count_failures(
+            [pauses.TaskFailures("t", 2, "E", Breaker()), pauses.TaskFailures('a "b"', 1, "E", Breaker(failures=1))]
         )
     ],
-    breakers.remove: [breakers.remove(age=DAY)],
-    clock.aim: [clock.aim(to=datetime.now(UTC)), clock.aim(by=DAY), clock.aim(by=-DAY), clock.aim(ahead="-1.5")],
-    clock.move: [clock.move()],
+    pauses.forget_failures: [pauses.forget_failures(age=DAY)],
+    clock.aim_clock: [
+        clock.aim_clock(to=datetime.now(UTC)),
+        clock.aim_clock(by=DAY),
+        clock.aim_clock(by=-DAY),
+        clock.aim_clock(ahead="-1.5"),
+    ],
+    clock.move_clock: [clock.move_clock()],
     explain.candidates: [explain.candidates(queue="q", task="t")],
     explain.tasks: [explain.tasks("q")],
     explain.ahead: [explain.ahead(RECORD)],
@@ -149,30 +145,35 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     enqueue.sent_before: [enqueue.sent_before([new_id()])],
     enqueue.sweep_keys: [enqueue.sweep_keys(5), enqueue.sweep_keys(5, without=["k"])],
     enqueue.peek_key: [enqueue.peek_key(), enqueue.peek_key(without=["k"])],
-    jobs.enqueue: [jobs.enqueue([PLAIN, LADEN, LATER, CHILD])],
-    jobs.put: [jobs.put(PLAIN), jobs.put(LADEN), jobs.put(LATER), jobs.put(CHILD)],
-    jobs.claim: [
-        jobs.claim(lanes=[jobs.Lane("q", 0), jobs.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
+    enqueue.insert: [enqueue.insert([PLAIN, LADEN, LATER, CHILD])],
+    enqueue.insert_one: [
+        enqueue.insert_one(PLAIN),
+        enqueue.insert_one(LADEN),
+        enqueue.insert_one(LATER),
+        enqueue.insert_one(CHILD),
     ],
-    jobs.claim_suspect: [
-        jobs.claim_suspect(queues=["q"], worker=WORKER),
-        jobs.claim_suspect(queues=["q"], worker=WORKER, only=new_id()),
+    claim.claim: [
+        claim.claim(lanes=[claim.Lane("q", 0), claim.Lane("q", -1, "2024-01-01", new_id())], limit=5, worker=WORKER)
     ],
-    peeks.suspects: [peeks.suspects(queues=["q"], limit=5)],
-    jobs.begin: [jobs.begin([(CLAIMED, 1.5), (OTHER, 0.0)])],
+    claim.claim_suspect: [
+        claim.claim_suspect(queues=["q"], worker=WORKER),
+        claim.claim_suspect(queues=["q"], worker=WORKER, only=new_id()),
+    ],
+    claim.peek_suspects: [claim.peek_suspects(queues=["q"], limit=5)],
+    claim.begin: [claim.begin([(CLAIMED, 1.5), (OTHER, 0.0)])],
     jobs.find: [jobs.find("01a1", most=5)],
-    jobs.take_up: [
-        jobs.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER),
-        jobs.take_up(queues=["q"], tasks=["t"], limit=1, worker=WORKER, only=new_id()),
+    claim.take_up: [
+        claim.take_up(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER),
+        claim.take_up(queues=["q"], tasks=["t"], limit=1, worker=WORKER, only=new_id()),
     ],
-    peeks.refused: [peeks.refused(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
-    jobs.settle: [
-        jobs.settle([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
-        jobs.settle([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
+    claim.peek_refused: [claim.peek_refused(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
+    settle.settle_jobs: [
+        settle.settle_jobs([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
+        settle.settle_jobs([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
     ],
-    jobs.give_back: [
-        jobs.give_back([(CLAIMED, Retried("{}", DAY)), (OTHER, Snoozed(DAY))]),
-        jobs.give_back([(CLAIMED, Blocked("code", "unknown task")), (OTHER, HandedBack())]),
+    settle.return_jobs: [
+        settle.return_jobs([(CLAIMED, Retried("{}", DAY)), (OTHER, Snoozed(DAY))]),
+        settle.return_jobs([(CLAIMED, Blocked("code", "unknown task")), (OTHER, HandedBack())]),
     ],
     jobs.held: [jobs.held([CLAIMED]), jobs.held([])],
     jobs.cancelling: [jobs.cancelling(worker=WORKER)],
@@ -180,18 +181,18 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     jobs.fence: [jobs.fence(CLAIMED)],
     jobs.progress: [jobs.progress([(CLAIMED, 0.25, 'a "note"'), (OTHER, 1.0, None)])],
     jobs.show: [jobs.show(new_id())],
-    jobs.lanes: [jobs.lanes()],
+    claim.lanes: [claim.lanes()],
     jobs.live: [jobs.live()],
-    jobs.orphans: [
-        jobs.orphans(limit=5, lost=True),
-        jobs.orphans(limit=5, lost=False, without=[str(uuid4())]),
+    upkeep.orphans: [
+        upkeep.orphans(limit=5, lost=True),
+        upkeep.orphans(limit=5, lost=False, without=[str(uuid4())]),
     ],
-    jobs.rescue: [jobs.rescue([Orphan(new_id(), str(uuid4()))], crashes=3, keep=Keep(), actor="me")],
+    upkeep.rescue: [upkeep.rescue([Orphan(new_id(), str(uuid4()))], crashes=3, keep=Keep(), actor="me")],
     workers.disown: [workers.disown([(new_id(), str(uuid4()))], worker=WORKER)],
-    jobs.pardon: [jobs.pardon(worker=WORKER, since=DAY)],
+    upkeep.pardon: [upkeep.pardon(worker=WORKER, since=DAY)],
     workers.hand_back: [workers.hand_back(worker=WORKER), workers.hand_back(worker=WORKER, known=[new_id()])],
-    expiry.hasten: [expiry.hasten(by=DAY, queues=["q"])],
-    expiry.compare: [expiry.compare(queues=["q"])],
+    clock.hasten: [clock.hasten(by=DAY, queues=["q"])],
+    clock.compare_with_jobs: [clock.compare_with_jobs(queues=["q"])],
     pauses.pause: [
         pauses.pause(kind="queue", name="q", until=datetime.now(UTC), duration=None, **WHO),
         pauses.pause(kind="task", name="t", until=None, duration=DAY, **NOBODY),
@@ -201,63 +202,66 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     pauses.expire: [pauses.expire(actor="me")],
     pauses.release: [pauses.release("t"), pauses.release("t", limit=1, without=[WORKER])],
     pauses.peek: [pauses.peek("t"), pauses.peek("t", without=[WORKER])],
-    declaring.look: [declaring.look([]), declaring.look(["s", 'a "b"'])],
-    declaring.write: [
-        declaring.write(
+    declare.stored: [declare.stored([]), declare.stored(["s", 'a "b"'])],
+    declare.write: [
+        declare.write(
             [
-                declaring.Written(BY_CLOCK, "{}", None, datetime.now(UTC)),
-                declaring.Written(BY_SPAN, "{}", "1234", "2024-01-01 00:00:00+00"),
+                declare.ScheduleWrite(BY_CLOCK, "{}", None, datetime.now(UTC)),
+                declare.ScheduleWrite(BY_SPAN, "{}", "1234", "2024-01-01 00:00:00+00"),
             ]
         )
     ],
-    declaring.correct: [declaring.correct([(SCHEDULED, datetime.now(UTC))])],
-    firing.due: [
-        firing.due(limit=5),
-        firing.due(limit=5, left_out=["12 s", '13 a "b"'], boots=["s"], booted_before=datetime.now(UTC)),
+    declare.correct: [declare.correct([(SCHEDULED, datetime.now(UTC))])],
+    fire.due: [
+        fire.due(limit=5),
+        fire.due(limit=5, left_out=["12 s", '13 a "b"'], boots=["s"], booted_before=datetime.now(UTC)),
     ],
-    firing.fire: [
-        firing.fire([]),
-        firing.fire(
+    fire.fire: [
+        fire.fire([]),
+        fire.fire(
             [
-                firing.Firing('a "b"', "12", datetime.now(UTC), None, None, True, []),
-                firing.Firing("s", "12", datetime.now(UTC), datetime.now(UTC), datetime.now(UTC), False, SLOTS),
+                fire.PlannedFiring('a "b"', "12", datetime.now(UTC), None, None, True, []),
+                fire.PlannedFiring("s", "12", datetime.now(UTC), datetime.now(UTC), datetime.now(UTC), False, SLOTS),
             ]
         ),
     ],
-    firing.make_room: [firing.make_room([new_id()], schedule="s", keep=DAY)],
-    firing.remove: [firing.remove(5)],
-    expiry.expire: [expiry.expire(keep=DAY), expiry.expire(keep=DAY, limit=1, without=[new_id()])],
-    expiry.peek: [expiry.peek(), expiry.peek(without=[new_id()])],
+    fire.make_room: [fire.make_room([new_id()], schedule="s", keep=DAY)],
+    fire.remove: [fire.remove(5)],
+    upkeep.expire: [upkeep.expire(keep=DAY), upkeep.expire(keep=DAY, limit=1, without=[new_id()])],
+    upkeep.peek_expired: [upkeep.peek_expired(), upkeep.peek_expired(without=[new_id()])],
     queues.settings: [queues.settings()],
     queues.channels: [queues.channels(["q", "ü"])],
-    jobs.peek: [jobs.peek(lanes=[jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], limit=5)],
-    jobs.set_aside: [jobs.set_aside(new_id(), reason="PostgreSQL refuses\n'it'")],
+    claim.peek: [claim.peek(lanes=[claim.Lane("q", 0), claim.Lane("ü", -1, "2024-01-01", new_id())], limit=5)],
+    claim.set_aside: [claim.set_aside(new_id(), reason="PostgreSQL refuses\n'it'")],
     queues.tell: [queues.tell()],
-    queues.due_in: [queues.due_in([jobs.Lane("q", 0), jobs.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
+    queues.due_in: [queues.due_in([claim.Lane("q", 0), claim.Lane("ü", -1, "2024-01-01", new_id())], within=DAY)],
     queues.used: [queues.used(), queues.used(["q", "r"])],
     queues.blocked: [queues.blocked(["t", "u"])],
-    scan.live: [
-        scan.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
-        scan.live(Filter(), states=frozenset({"ready"}), ids=None, **LOOK),
+    windows.scan_live: [
+        windows.scan_live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
+        windows.scan_live(Filter(), states=frozenset({"ready"}), ids=None, **LOOK),
     ],
-    scan.ended: [
-        scan.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
-        scan.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
-        scan.ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
+    windows.scan_ended: [
+        windows.scan_ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
+        windows.scan_ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
+        windows.scan_ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
     ],
-    outline.live: [
-        outline.live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
-        outline.live(Filter(), states=frozenset({"ready"}), ids=None, **LOOK),
+    windows.outline_live: [
+        windows.outline_live(EVERYTHING, states=frozenset({"ready"}), ids=[new_id()], **LOOK),
+        windows.outline_live(Filter(), states=frozenset({"ready"}), ids=None, **LOOK),
     ],
-    outline.ended: [
-        outline.ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
-        outline.ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
-        outline.ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
+    windows.outline_ended: [
+        windows.outline_ended(EVERYTHING, states=frozenset({"failed"}), ids=[new_id()], **LOOK),
+        windows.outline_ended(Filter(), states=frozenset({"succeeded"}), ids=None, **LOOK),
+        windows.outline_ended(EVERYTHING, states=frozenset({"failed"}), ids=None, end=datetime.now(UTC), **LOOK),
     ],
     roles.missing: [roles.missing("rowlock")],
-    path.choose: [path.choose("pg_catalog", local=True), path.choose('"$user", public', local=False)],
+    search_path.set_search_path: [
+        search_path.set_search_path("pg_catalog", local=True),
+        search_path.set_search_path('"$user", public', local=False),
+    ],
     schema.version: [schema.version()],
-    schema.look: [schema.look("rowlock")],
+    schema.lookup: [schema.lookup("rowlock")],
     schema.now: [schema.now()],
     schema.today: [schema.today()],
     schema.partitions: [schema.partitions(table) for table in schema.PARTITIONED],
@@ -270,28 +274,28 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.clear_spare: [schema.clear_spare()],
     schema.partition_lock: [schema.partition_lock()],
     schema.longest_retention: [schema.longest_retention()],
-    schedules.listed: [schedules.listed(None), schedules.listed("s")],
-    schedules.outlined: [schedules.outlined(None), schedules.outlined("s")],
-    schedules.lock: [schedules.lock("s")],
-    schedules.add: [
-        schedules.add(SCHEDULE, next_at=datetime.now(UTC), **WHO),
-        schedules.add(
+    statements.listed: [statements.listed(None), statements.listed("s")],
+    statements.outlined: [statements.outlined(None), statements.outlined("s")],
+    statements.lock: [statements.lock("s")],
+    statements.add: [
+        statements.add(SCHEDULE, next_at=datetime.now(UTC), **WHO),
+        statements.add(
             replace(SCHEDULE, rule=Every(DAY), expires=DAY, tags=("a",)), next_at=datetime.now(UTC), **NOBODY
         ),
     ],
-    schedules.edit: [
-        schedules.edit(SCHEDULE, edits=None, next_at=datetime.now(UTC), changes={}, **NOBODY),
-        schedules.edit(SCHEDULE, edits={"queue": "ü"}, next_at=datetime.now(UTC), changes={"a": ["b", None]}, **WHO),
+    statements.edit: [
+        statements.edit(SCHEDULE, edits=None, next_at=datetime.now(UTC), changes={}, **NOBODY),
+        statements.edit(SCHEDULE, edits={"queue": "ü"}, next_at=datetime.now(UTC), changes={"a": ["b", None]}, **WHO),
     ],
-    schedules.pause: [
-        schedules.pause("s", until=datetime.now(UTC), duration=None, **WHO),
-        schedules.pause("s", until=None, duration=DAY, **NOBODY),
+    statements.pause: [
+        statements.pause("s", until=datetime.now(UTC), duration=None, **WHO),
+        statements.pause("s", until=None, duration=DAY, **NOBODY),
     ],
-    schedules.resume: [schedules.resume("s", next_at=datetime.now(UTC), **WHO)],
-    schedules.remove: [schedules.remove("s", **WHO), schedules.remove("s", **NOBODY)],
-    schedules.run: [schedules.run("s", job_id=new_id(), **WHO)],
-    schedules.firings: [schedules.firings("s", limit=5)],
-    schedules.recent: [schedules.recent(["s", 'a "b"'], limit=5), schedules.recent([], limit=5)],
+    statements.resume: [statements.resume("s", next_at=datetime.now(UTC), **WHO)],
+    statements.remove: [statements.remove("s", **WHO), statements.remove("s", **NOBODY)],
+    statements.run: [statements.run("s", job_id=new_id(), **WHO)],
+    statements.firings: [statements.firings("s", limit=5)],
+    statements.recent: [statements.recent(["s", 'a "b"'], limit=5), statements.recent([], limit=5)],
     signals.send: [
         signals.send(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k"),
         signals.send(new_id(), target="key", name="paid", payload=None, key=None),
@@ -300,18 +304,18 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         signals.tell(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k", **WHO),
         signals.tell(new_id(), target="key", name="paid", payload=None, key=None, **NOBODY),
     ],
-    stats.places: [stats.places([new_id()]), stats.places([])],
-    stats.workers: [stats.workers()],
-    catalogue.connections: [catalogue.connections()],
-    catalogue.lock_waits: [catalogue.lock_waits(5)],
-    catalogue.sizes: [catalogue.sizes()],
-    catalogue.snapshots: [catalogue.snapshots(5)],
-    catalogue.vacuum: [catalogue.vacuum()],
+    results.statuses: [results.statuses([new_id()]), results.statuses([])],
+    workers.worker_rows: [workers.worker_rows()],
+    server.connections: [server.connections()],
+    server.lock_waits: [server.lock_waits(5)],
+    server.sizes: [server.sizes()],
+    server.snapshots: [server.snapshots(5)],
+    server.vacuum: [server.vacuum()],
     doctor.attempts: [doctor.attempts(worker=WORKER)],
     doctor.begin_trial: [doctor.begin_trial(DAY)],
     doctor.claim: [doctor.claim("q", limit=5, worker=WORKER)],
     doctor.clock: [doctor.clock()],
-    doctor.cost_of: [doctor.cost_of(jobs.put(PLAIN))],
+    doctor.cost_of: [doctor.cost_of(enqueue.insert_one(PLAIN))],
     doctor.described: [doctor.described()],
     doctor.notifications: [doctor.notifications()],
     doctor.overrides: [doctor.overrides(["fsync", "synchronous_commit"])],
@@ -328,20 +332,20 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.blockers: [schema.blockers("rowlock", held_for=timedelta(seconds=1), most=5)],
     doctor.duty_holders: [doctor.duty_holders(5)],
     doctor.row_holders: [doctor.row_holders(["q", "ü"], held=DAY, most=5), doctor.row_holders([], held=DAY, most=5)],
-    fleet.claimed: [fleet.claimed([WORKER]), fleet.claimed([])],
-    fleet.underway: [fleet.underway([WORKER], limit=5), fleet.underway([], limit=5)],
-    fleet.workers: [fleet.workers("host:1", limit=5), fleet.workers(None, limit=5)],
-    pulse.counted: [pulse.counted(since=datetime.now(UTC), most=5)],
-    gauges.begin: [gauges.begin(DAY)],
-    gauges.parked: [gauges.parked(5)],
-    gauges.approvals: [gauges.approvals(5)],
-    gauges.probe: [gauges.probe(["q", "ü"], limit=5)],
-    gauges.ready: [gauges.ready(5)],
-    gauges.rescues: [gauges.rescues(5)],
-    gauges.running: [gauges.running(5)],
-    gauges.suspects: [gauges.suspects(5)],
-    gauges.trouble: [gauges.trouble(5)],
-    gauges.waiting: [gauges.waiting(5)],
+    workers.claimed: [workers.claimed([WORKER]), workers.claimed([])],
+    workers.underway: [workers.underway([WORKER], limit=5), workers.underway([], limit=5)],
+    workers.watched_workers: [workers.watched_workers("host:1", limit=5), workers.watched_workers(None, limit=5)],
+    series.ended_by_minute: [series.ended_by_minute(since=datetime.now(UTC), most=5)],
+    counts.begin_reading: [counts.begin_reading(DAY)],
+    counts.parked: [counts.parked(5)],
+    counts.approvals: [counts.approvals(5)],
+    counts.probe: [counts.probe(["q", "ü"], limit=5)],
+    counts.ready: [counts.ready(5)],
+    counts.rescues: [counts.rescues(5)],
+    counts.running: [counts.running(5)],
+    counts.suspects: [counts.suspects(5)],
+    counts.failed: [counts.failed(5)],
+    counts.waiting: [counts.waiting(5)],
     minutes.done: [minutes.done(DAY)],
     minutes.remove: [minutes.remove(5)],
     minutes.merge: [minutes.merge(age=DAY, limit=5)],
@@ -360,9 +364,9 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
             claims=minutes.Claims(2, 4, 0.5, 0.25),
         )
     ],
-    stats.events: [
-        stats.events(limit=5),
-        stats.events(limit=5, job=new_id(), before=Event(uuid4(), datetime.now(UTC), "moved", None, "me", {})),
+    events.latest: [
+        events.latest(limit=5),
+        events.latest(limit=5, job=new_id(), before=Event(uuid4(), datetime.now(UTC), "moved", None, "me", {})),
     ],
     events.login: [
         events.login("logged_in", actor="ann", address="127.0.0.1", role="operator"),
@@ -372,50 +376,57 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         events.scan(kind=None, actor=None, job=None, before=None, limit=5),
         events.scan(kind="moved", actor="me", job=uuid4(), before=Cursor(datetime.now(UTC), uuid4()), limit=5),
     ],
-    verbs.retry: [verbs.retry(ENDED, **WHO), verbs.retry(ENDED, **NOBODY)],
-    verbs.cancel: [verbs.cancel(LIVE, states=["ready"], keep=DAY, **WHO)],
-    verbs.delete: [verbs.delete(LIVE, **WHO)],
-    verbs.delete_ended: [verbs.delete_ended(ENDED, **WHO)],
-    verbs.move: [verbs.move(LIVE, queue="q", **WHO)],
-    verbs.edit: [verbs.edit(new_id(), args='{"x": 1}', **WHO), verbs.edit(new_id(), args="{}", **NOBODY)],
-    verbs.enqueued: [
-        verbs.enqueued(new_id(), task="t", queue="q", like=new_id(), **WHO),
-        verbs.enqueued(new_id(), task="t", queue="q", like=None, **NOBODY),
+    operations.retry: [operations.retry(ENDED, **WHO), operations.retry(ENDED, **NOBODY)],
+    operations.cancel: [operations.cancel(LIVE, states=["ready"], keep=DAY, **WHO)],
+    operations.delete: [operations.delete(LIVE, **WHO)],
+    operations.delete_ended: [operations.delete_ended(ENDED, **WHO)],
+    operations.move: [operations.move(LIVE, queue="q", **WHO)],
+    operations.edit: [
+        operations.edit(new_id(), args='{"x": 1}', **WHO),
+        operations.edit(new_id(), args="{}", **NOBODY),
     ],
-    verbs.cancel_unlocked: [verbs.cancel_unlocked([new_id()], keep=DAY, **WHO)],
-    verbs.reprioritise: [verbs.reprioritise(LIVE, priority=-4, **WHO)],
-    verbs.run_next: [verbs.run_next(LIVE, **WHO)],
-    workflows.look: [
-        workflows.look(workflows.Wanted(), before=TOP, limit=5),
-        workflows.look(
-            workflows.Wanted(workflow="w", version=2, statuses=("failed",), queue="q", key="k"), before=NIL, limit=5
+    operations.record_enqueued: [
+        operations.record_enqueued(new_id(), task="t", queue="q", like=new_id(), **WHO),
+        operations.record_enqueued(new_id(), task="t", queue="q", like=None, **NOBODY),
+    ],
+    operations.cancel_unlocked: [operations.cancel_unlocked([new_id()], keep=DAY, **WHO)],
+    operations.reprioritise: [operations.reprioritise(LIVE, priority=-4, **WHO)],
+    operations.run_next: [operations.run_next(LIVE, **WHO)],
+    records.scan: [
+        records.scan(records.WorkflowFilter(), before=TOP, limit=5),
+        records.scan(
+            records.WorkflowFilter(workflow="w", version=2, statuses=("failed",), queue="q", key="k"),
+            before=NIL,
+            limit=5,
         ),
     ],
-    workflows.look_live: [
-        workflows.look_live(workflows.Wanted(statuses=("waiting", "ready")), before=TOP, limit=5),
-        workflows.look_live(
-            workflows.Wanted(workflow="w", version=2, statuses=("running",), queue="q", key="k"), before=NIL, limit=5
+    records.scan_live: [
+        records.scan_live(records.WorkflowFilter(statuses=("waiting", "ready")), before=TOP, limit=5),
+        records.scan_live(
+            records.WorkflowFilter(workflow="w", version=2, statuses=("running",), queue="q", key="k"),
+            before=NIL,
+            limit=5,
         ),
     ],
     timeline.advances: [timeline.advances([uuid4(), uuid4()]), timeline.advances([])],
-    timeline.asked: [timeline.asked(uuid4())],
+    timeline.signal_waits: [timeline.signal_waits(uuid4())],
     timeline.trace: [timeline.trace(uuid4())],
     timeline.values: [timeline.values(uuid4(), ["charge#2", '1/a "b"'])],
-    workflows.steps: [workflows.steps(uuid4())],
-    workflows.steps_outline: [workflows.steps_outline(uuid4())],
-    workflows.signals: [workflows.signals(uuid4())],
-    workflows.signals_outline: [workflows.signals_outline(uuid4())],
-    workflows.children: [workflows.children(uuid4())],
+    records.steps: [records.steps(uuid4())],
+    records.steps_outline: [records.steps_outline(uuid4())],
+    records.signals: [records.signals(uuid4())],
+    records.signals_outline: [records.signals_outline(uuid4())],
+    records.children: [records.children(uuid4())],
     explain.open_steps: [explain.open_steps(uuid4())],
     explain.step_sum: [explain.step_sum(uuid4())],
     explain.step_error: [explain.step_error(uuid4(), "charge#2")],
-    recall.workflows: [recall.workflows([str(uuid4())])],
-    recall.steps: [recall.steps([str(uuid4())])],
-    workflows.fork: [
-        workflows.fork(uuid4(), new_id=new_id(), step="1/charge", args=None, version=None, **NOBODY),
-        workflows.fork(uuid4(), new_id=new_id(), step="charge", args='{"x": 1}', version=2, **WHO),
+    steps.recall_workflows: [steps.recall_workflows([str(uuid4())])],
+    steps.recall_steps: [steps.recall_steps([str(uuid4())])],
+    records.fork: [
+        records.fork(uuid4(), new_id=new_id(), step="1/charge", args=None, version=None, **NOBODY),
+        records.fork(uuid4(), new_id=new_id(), step="charge", args='{"x": 1}', version=2, **WHO),
     ],
-    workflows.terminate: [workflows.terminate(uuid4(), keep=DAY, **WHO)],
+    records.terminate: [records.terminate(uuid4(), keep=DAY, **WHO)],
     steps.record: [
         steps.record([(CLAIMED, STEP)], told={CLAIMED.token: '{"at": "ü"}'}),
         steps.record([(CLAIMED, WAIT), (OTHER, STEP), (CLAIMED, STEP)], told={}),
@@ -423,8 +434,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     steps.spawn: [steps.spawn([(CLAIMED, Spawned("child#2", 3, '{"x": 1}', CHILD))])],
     steps.load: [steps.load([new_id(), new_id()])],
     steps.load_signals: [steps.load_signals([new_id()])],
-    endings.settle: [
-        endings.settle(
+    settle.settle_workflows: [
+        settle.settle_workflows(
             [
                 (CLAIMED, Succeeded("1", undoable=True), DAY),
                 (OTHER, Failed('{"type": "E"}', "raised"), DAY),
@@ -433,8 +444,8 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
             told={CLAIMED.token: "{}"},
         )
     ],
-    endings.give_back: [
-        endings.give_back(
+    settle.return_workflows: [
+        settle.return_workflows(
             [
                 (CLAIMED, Parked(2, "signal", "2024-01-01 00:00:00+00")),
                 (OTHER, Parked(None, None, undoing=True)),
@@ -445,13 +456,13 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
             told={OTHER.token: '{"at": 1}'},
         )
     ],
-    endings.restart: [endings.restart(CLAIMED, Restarted('{"x": 1}', 2, '{"at": 1}'))],
-    endings.state: [endings.state(CLAIMED)],
-    endings.abandon: [endings.abandon([new_id(), new_id()], actor="me")],
-    waiters.enter: [waiters.enter(listener=WORKER, jobs=[new_id(), new_id()])],
-    waiters.leave: [waiters.leave(listener=WORKER, jobs=[new_id()])],
-    waiters.clear: [waiters.clear(age=DAY)],
-    waiters.endings: [waiters.endings([new_id()]), waiters.endings([])],
+    settle.restart_workflow: [settle.restart_workflow(CLAIMED, Restarted('{"x": 1}', 2, '{"at": 1}'))],
+    settle.workflow_state: [settle.workflow_state(CLAIMED)],
+    settle.abandon_children: [settle.abandon_children([new_id(), new_id()], actor="me")],
+    results.add_waiters: [results.add_waiters(listener=WORKER, jobs=[new_id(), new_id()])],
+    results.remove_waiters: [results.remove_waiters(listener=WORKER, jobs=[new_id()])],
+    results.clear_waiters: [results.clear_waiters(age=DAY)],
+    results.ends: [results.ends([new_id()]), results.ends([])],
     workers.register: [
         workers.register(
             worker=WORKER,
@@ -472,10 +483,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.held: [workers.held(worker=WORKER)],
     workers.enter: [workers.enter(worker=WORKER)],
     workers.leave: [workers.leave(worker=WORKER)],
-    workers.look: [workers.look(worker=WORKER, pause=timedelta(seconds=1))],
-    duties.take: [duties.take("rescue"), duties.take("rescue", worker=WORKER)],
-    duties.turn: [duties.turn("keys", every=timedelta(minutes=1))],
-    duties.finish: [duties.finish("keys")],
+    workers.find_dead: [workers.find_dead(worker=WORKER, pause=timedelta(seconds=1))],
+    workers.take_duty: [workers.take_duty("rescue"), workers.take_duty("rescue", worker=WORKER)],
+    workers.take_turn: [workers.take_turn("keys", every=timedelta(minutes=1))],
+    workers.finish: [workers.finish("keys")],
     workers.bury: [workers.bury()],
     workers.tell: [workers.tell(worker=WORKER, stuck=2, stopping=True)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],

@@ -507,7 +507,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_waiting.py::test_who_waits_outlives_the_death_of_the_listening_connection",
         [
             Change(
-                "db/listener.py",
+                "db/results.py",
                 "            new = self._room.open()  # after a crash of the server nothing of what was entered is there\n",
                 "",
             ),
@@ -519,7 +519,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_waiting.py::test_the_end_of_a_job_is_found_by_the_poll_when_nobody_told",
         [
             Change(
-                "db/listener.py",
+                "db/results.py",
                 "if now < self._poll_at and not (self._told and now >= self._rested_until):",
                 "if not (self._told and now >= self._rested_until):",
             ),
@@ -531,7 +531,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_workflow_locks.py::test_a_child_that_was_written_down_and_could_not_be_enqueued_is_neither",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "            async with connection.transaction():\n                return await aconverse(",
                 "            if connection:\n                return await aconverse(",
             ),
@@ -609,7 +609,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_schedules.py::test_a_deploy_changes_what_it_changes_and_leaves_the_rest",
         [
             Change(
-                "store/declaring.py", "known.next_at if is_same else holds.rule.after(now)", "holds.rule.after(now)"
+                "store/schedules/declare.py",
+                "known.next_at if is_same else holds.rule.after(now)",
+                "holds.rule.after(now)",
             ),
         ],
     ),
@@ -639,7 +641,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_deadlines.py::test_a_link_comes_back_on_another_connection_when_its_own_hangs",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "connection = await aconnect(self._server, name=self._name, deadline=self._deadline, engine=True)",
                 "connection = await aconnect(self._server, name=self._name)",
             ),
@@ -662,7 +664,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "what fails once for a passing reason is not tried again",
         "tests/faults/test_network.py::test_every_kind_of_trouble_passes",
         [
-            Change("db/link.py", "if kind is Trouble.REFUSED:", "if kind in (Trouble.REFUSED, Trouble.AGAIN):"),
+            Change(
+                "db/worker_connection.py", "if kind is Trouble.REFUSED:", "if kind in (Trouble.REFUSED, Trouble.AGAIN):"
+            ),
         ],
     ),
     Mutant(
@@ -719,7 +723,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_network.py::test_a_worker_outlives_an_outage_in_which_nobody_answers",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "except (psycopg.Error, OSError) as error:  # a resolver's too",
                 "except ZeroDivisionError as error:",
             ),
@@ -816,7 +820,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_deadlines.py::test_a_link_knocks_less_and_less_often_while_nobody_answers",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # jitter, not a secret\n",
                 "await asyncio.sleep(0)\n",
             ),
@@ -860,7 +864,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/house/test_safety.py::test_what_is_executed_was_written_by_us",
         [
             Change(
-                "db/steady.py",
+                "db/thread_connection.py",
                 "            yield self._take(",
                 "            connection.execute(f\"select '{duty}'\")\n            yield self._take(",
             ),
@@ -945,7 +949,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_outcomes.py::test_a_worker_ends_in_time_while_handlers_sit_in_the_executor_of_the_loop",
         [
             Change(
-                "db/apart.py",
+                "db/threads.py",
                 '    threading.Thread(target=work, name="rowlock-apart", daemon=True).start()\n',
                 "    loop.run_in_executor(None, work)\n",
             )
@@ -1039,7 +1043,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "E1",
         "a statement that fails for any cause but its data is repeated for ever, and all that waits behind it waits",
         "tests/worker/test_refused.py::test_an_outcome_that_cannot_be_written_fails_its_job_and_holds_up_no_other",
-        [Change("db/link.py", "if failures >= tries:", "if failures < 0:")],
+        [Change("db/worker_connection.py", "if failures >= tries:", "if failures < 0:")],
     ),
     Mutant(
         "E2",
@@ -1068,7 +1072,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "E4",
         "behind a pooler two tasks of a worker share one transaction",
         "tests/worker/test_refused.py::test_behind_a_pooler_nobody_gets_into_the_transaction_of_another",
-        [Change("db/link.py", "self._exchange = asyncio.Lock()", "self._exchange = asyncio.Semaphore(99)")],
+        [
+            Change(
+                "db/worker_connection.py", "self._exchange = asyncio.Lock()", "self._exchange = asyncio.Semaphore(99)"
+            )
+        ],
     ),
     Mutant(
         "E5",
@@ -1093,7 +1101,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "[*self._lazy, *records], []",
             ),
             Change(
-                "store/steps.py",
+                "store/workflows/steps.py",
                 "    rows = sorted(by_step.values(), key",
                 "    rows = sorted([(job.id, job.token, step) for job, step in steps], key",
             ),
@@ -1359,7 +1367,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "async handlers share one connection of Django's, and each that ends closes it under the others",
         "tests/contrib/test_django_connections.py"
         "::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
-        [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
+        [Change("db/django_alias.py", "if self._shared or _has_a_thread():", "if True:")],
     ),
     Mutant(
         "J7",
@@ -1377,7 +1385,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "J8",
         "async handlers share a thread, and whoever ends first closes the connection under the others",
         "tests/contrib/test_django_connections.py::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
-        [Change("db/alias.py", "if self._shared or _has_a_thread():", "if True:")],
+        [Change("db/django_alias.py", "if self._shared or _has_a_thread():", "if True:")],
     ),
     Mutant(
         "J3",
@@ -1389,7 +1397,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "J4",
         "a handler's transaction does not cover what it writes by the framework's connection",
         "tests/contrib/test_django_connections.py::test_a_handlers_transaction_is_on_the_connection_of_the_orm",
-        [Change("db/handlers.py", "        return self._within.choose(named)\n", "        return named\n")],
+        [Change("db/handler_connections.py", "        return self._within.choose(named)\n", "        return named\n")],
     ),
     Mutant(
         "J5",
@@ -1433,7 +1441,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_workflow_locks.py::test_the_transaction_of_a_child_waits_for_one_who_has_its_parents_row",
         [
             Change(
-                "store/ending.py",
+                "store/settle.py",
                 "        if job.parent is not None:\n            yield jobs.lock(job.parent)\n",
                 "",
             ),
@@ -1496,7 +1504,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "the embedded server ends with whoever came first",
         "tests/db/test_embedded.py::test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last",
         [
-            Change("db/embedded.py", "if not self._users.join():", "if False:"),
+            Change("db/embedded/server.py", "if not self._users.join():", "if False:"),
         ],
     ),
     Mutant(
@@ -1758,7 +1766,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "notify-is-their-fault",
         "jobs are refused because the queue of notifications is full",
         "tests/faults/test_notify_queue.py::test_jobs_are_enqueued_run_retried_and_waited_for_while_nobody_can_be_notified",
-        [Change("db/trouble.py", '"PreCommit_Notify": _AGAIN', '"PreCommit_Notify": _ODD')],
+        [Change("db/errors.py", '"PreCommit_Notify": _AGAIN', '"PreCommit_Notify": _ODD')],
     ),
     Mutant(
         "memory-costs-jobs",
@@ -1828,7 +1836,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "Y7",
         "a pooler's connections are cleared of what others have prepared there",
         "tests/faults/test_poolers.py::test_what_others_have_prepared_on_the_poolers_connections_stays_there",
-        [Change("db/handlers.py", '_LOOK = "select 1"', '_LOOK = "discard all"')],
+        [Change("db/handler_connections.py", '_LOOK = "select 1"', '_LOOK = "discard all"')],
     ),
     Mutant(
         "Y8",
@@ -1858,7 +1866,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "Y3",
         "a statement that was prepared before a migration fails on that connection for ever",
         "tests/db/test_migrating.py::test_a_process_that_goes_on_asks_anew_what_was_prepared_for_the_tables_as_they_were",
-        [Change("db/trouble.py", '"RevalidateCachedQuery"', '"RevalidateQuery"')],
+        [Change("db/errors.py", '"RevalidateCachedQuery"', '"RevalidateQuery"')],
     ),
     Mutant(
         "P6",
@@ -1890,7 +1898,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_listeners.py::test_a_job_enqueued_while_the_listener_was_away_is_found_when_it_is_back",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "            await connection.execute(listens, prepare=False)\n",
                 "            for one in listens.as_string().split('; '):\n                await connection.execute(one)\n",
             ),
@@ -1900,13 +1908,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "P1",
         "async enqueues share a statement however large it becomes",
         "tests/db/test_group.py::test_large_arguments_of_many_callers_are_sent_in_bounded_statements",
-        [Change("db/group.py", "if size > LARGEST_STATEMENT:", "if size < 0:")],
+        [Change("db/enqueue_batch.py", "if size > LARGEST_STATEMENT:", "if size < 0:")],
     ),
     Mutant(
         "P2",
         "a text that cannot be encoded fails everyone in its group",
         "tests/db/test_group.py::test_one_bad_row_fails_its_own_caller_alone",
-        [Change("db/group.py", "except (psycopg.Error, UnicodeError) as error:", "except psycopg.Error as error:")],
+        [
+            Change(
+                "db/enqueue_batch.py",
+                "except (psycopg.Error, UnicodeError) as error:",
+                "except psycopg.Error as error:",
+            )
+        ],
     ),
     Mutant(
         "P3",
@@ -2083,7 +2097,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/worker/test_broken_rows.py::test_a_job_that_cannot_be_rescued_keeps_none_of_its_batch_running",
         [
             Change(
-                "db/steady.py",
+                "db/thread_connection.py",
                 "with self.blaming(), connection.transaction():",
                 "with self._reaching(), connection.transaction():",
             )
@@ -2141,7 +2155,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "failing-statement-once",
         "a statement that fails for hours is told of once",
         "tests/worker/test_failing.py::test_a_statement_that_goes_on_failing_is_told_of_again",
-        [Change("db/link.py", "if now - fault.told >= _TELL_EVERY else", "if now - fault.told >= inf else")],
+        [
+            Change(
+                "db/worker_connection.py", "if now - fault.told >= _TELL_EVERY else", "if now - fault.told >= inf else"
+            )
+        ],
     ),
     Mutant(
         "broken-mark",
@@ -2307,7 +2325,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_deadlines.py::test_a_link_that_is_broken_while_it_rests_lets_go_of_the_number_of_its_socket_before_the_socket",
         [
             Change(
-                "db/link.py",
+                "db/worker_connection.py",
                 "            self._stop_reading()  # at once: libpq has closed the socket, and the next one that is opened has its number\n"
                 "            connection.pgconn.finish()\n",
                 "            connection.pgconn.finish()\n            self._stop_reading()\n",

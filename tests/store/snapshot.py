@@ -11,7 +11,7 @@ from pathlib import Path
 
 from psycopg.rows import TupleRow
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.migrate import migrate
 from rowlock.db.session import Connection, connect
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rowlock.db.session import converse
-from rowlock.store.atomic import all_or_nothing, undone
 from rowlock.store.query import Conversation, Query, Said, first
+from rowlock.store.transaction import all_or_nothing, undone
 
 
 class Listener:

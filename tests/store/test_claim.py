@@ -10,7 +10,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock.store import workers
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.claim import PRIORITIES, Lane
 from tests.engine import Engine
 
 Db = psycopg.Connection[TupleRow]

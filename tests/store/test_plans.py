@@ -20,8 +20,10 @@ from psycopg.rows import TupleRow
 from rowlock.db.session import Session, connect
 from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import expiry, jobs, queues, workers
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store import claim as claim_store
+from rowlock.store import clock, queues, upkeep, workers
+from rowlock.store import settle as settle_store
+from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.store.query import Query, numbered, statement
 from tests.engine import Engine
 from tests.house.reading import Statement, statements
@@ -164,17 +166,17 @@ def claim_query(engine: Engine, *, limit: int = BATCH, floor: Claimed | None = N
     lanes = [Lane("default", priority) for priority in PRIORITIES]
     if floor is not None:
         lanes[PRIORITIES.index(floor.priority)] = Lane("default", floor.priority, floor.run_at, floor.id)
-    return jobs.claim(lanes=lanes, limit=limit, worker=engine.worker)
+    return claim_store.claim(lanes=lanes, limit=limit, worker=engine.worker)
 
 
 def settle_query(rows: Sequence[Claimed]) -> Query[str]:
     ended: list[tuple[Claimed, Ended, timedelta | None]] = [(row, Succeeded("1"), timedelta(days=1)) for row in rows]
-    return jobs.settle(ended)
+    return settle_store.settle_jobs(ended)
 
 
 def return_query(rows: Sequence[Claimed]) -> Query[str]:
     returned: list[tuple[Claimed, Returned]] = [(row, Retried("{}", timedelta(hours=1))) for row in rows]
-    return jobs.give_back(returned)
+    return settle_store.return_jobs(returned)
 
 
 @pytest.mark.parametrize("state", [flood, lopsided])
@@ -276,7 +278,7 @@ def test_under_a_held_snapshot_what_a_worker_holds_is_found_without_a_walk_over_
 
 
 def test_a_worker_that_starts_looks_at_few_jobs_to_see_whether_the_clock_was_set_back(engine: Engine, db: Db) -> None:
-    query = expiry.compare(queues=["default", "other"])
+    query = clock.compare_with_jobs(queues=["default", "other"])
     compare = Prepared(engine, query)
     load(db, FLOOD)
     load(db, FLOOD, run_at="rowlock.now() + interval '1 day'")
@@ -289,7 +291,7 @@ def test_a_worker_that_starts_looks_at_few_jobs_to_see_whether_the_clock_was_set
 
 
 def test_taking_up_reads_none_of_the_jobs_that_this_worker_refuses(engine: Engine, db: Db) -> None:
-    query = jobs.take_up(queues=["default"], tasks=["t", "u@2"], limit=BATCH, worker=engine.worker)
+    query = claim_store.take_up(queues=["default"], tasks=["t", "u@2"], limit=BATCH, worker=engine.worker)
     take_up = Prepared(engine, query)
     for _ in range(6):
         take_up.explain(query)
@@ -345,14 +347,14 @@ def test_what_was_claimed_before_the_clock_was_set_back_and_after_is_found(engin
 
 
 def test_a_sweep_for_expired_jobs_costs_what_has_expired(engine: Engine, db: Db) -> None:
-    sweep = Prepared(engine, expiry.expire(keep=timedelta(days=1)))
+    sweep = Prepared(engine, upkeep.expire(keep=timedelta(days=1)))
     flood(db)
     db.execute("update rowlock.jobs set expires_at = rowlock.now() + interval '1 day'")
     load(db, BATCH)
     db.execute("update rowlock.jobs set expires_at = rowlock.now() where expires_at is null")
 
-    plan = sweep.explain(expiry.expire(keep=timedelta(days=1)))
-    nothing = sweep.explain(expiry.expire(keep=timedelta(days=1)))
+    plan = sweep.explain(upkeep.expire(keep=timedelta(days=1)))
+    nothing = sweep.explain(upkeep.expire(keep=timedelta(days=1)))
 
     assert plan.whole_scans() == []
     assert plan.rows_touched() < 10 * BATCH

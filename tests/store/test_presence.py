@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from rowlock.db.session import connect, run
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import SchemaMissing
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, workers
+from rowlock.store import upkeep, workers
 from rowlock.store.query import Query
-from rowlock.store.workers import Look
+from rowlock.store.workers import DeadWorkers
 from tests.engine import SCHEMA, Engine
 from tests.rows import travel
 from tests.waiting import until
@@ -45,8 +45,8 @@ def worker(url: str) -> Iterator[Engine]:
 ALWAYS = timedelta(milliseconds=-1)
 
 
-def look(sweeper: Engine, *, pause: timedelta = ALWAYS) -> Look:
-    [found] = sweeper.run(workers.look(worker=sweeper.worker, pause=pause))
+def look(sweeper: Engine, *, pause: timedelta = ALWAYS) -> DeadWorkers:
+    [found] = sweeper.run(workers.find_dead(worker=sweeper.worker, pause=pause))
     return found
 
 
@@ -68,7 +68,7 @@ def test_a_worker_that_holds_its_lock_is_no_suspect(sweeper: Engine, worker: Eng
 
     found = look(sweeper)
 
-    assert found == Look(dead=False, cut=[])
+    assert found == DeadWorkers(dead=False, cut=[])
 
 
 def test_a_worker_whose_session_is_gone_is_suspected_first_and_then_loses_its_lease(
@@ -82,9 +82,9 @@ def test_a_worker_whose_session_is_gone_is_suspected_first_and_then_loses_its_le
     worker.close()
     third = look(sweeper)
 
-    assert first == Look(dead=False, cut=[])
+    assert first == DeadWorkers(dead=False, cut=[])
     assert suspected != []
-    assert other == Look(dead=False, cut=["test:1"])
+    assert other == DeadWorkers(dead=False, cut=["test:1"])
     assert third.cut == []
 
 
@@ -101,7 +101,7 @@ def test_a_worker_that_has_come_back_between_two_looks_keeps_its_lease(
 
     assert suspected == [worker.worker]
     assert suspects(db) == []
-    assert found == Look(dead=False, cut=[])
+    assert found == DeadWorkers(dead=False, cut=[])
 
 
 def test_where_another_has_just_looked_a_worker_finds_nothing_and_reads_nothing(
@@ -121,13 +121,13 @@ def test_a_worker_whose_own_lease_is_over_finds_nobody_dead(sweeper: Engine, wor
     db.execute("update rowlock.workers set lease = rowlock.now()")
 
     found = look(sweeper)
-    with closing(Steady(url, SCHEMA, name="rowlock test")) as connection:
+    with closing(ReconnectingSyncConnection(url, SCHEMA, name="rowlock test")) as connection:
         with connection.sweep("rescue", worker=sweeper.worker) as free_to_the_dead:
             pass
         with connection.sweep("rescue") as free:
             pass
 
-    assert found == Look(dead=False, cut=[])
+    assert found == DeadWorkers(dead=False, cut=[])
     assert (free_to_the_dead, free) == (False, True)
     assert worker.worker
 
@@ -136,7 +136,10 @@ def test_no_lock_that_anybody_can_take_keeps_a_duty_from_being_done(db: Db, url:
     for duty in ("rescue", "schedules", "partitions"):
         db.execute("select pg_advisory_lock(hashtextextended(%s, 0))", [f"rowlock.{duty}"])
 
-    with closing(Steady(url, SCHEMA, name="one")) as one_, closing(Steady(url, SCHEMA, name="two")) as two:
+    with (
+        closing(ReconnectingSyncConnection(url, SCHEMA, name="one")) as one_,
+        closing(ReconnectingSyncConnection(url, SCHEMA, name="two")) as two,
+    ):
         with one_.sweep("rescue") as first, two.sweep("rescue") as second:
             pass
         with two.sweep("rescue") as afterwards:
@@ -150,7 +153,7 @@ def test_no_lock_that_anybody_can_take_keeps_a_duty_from_being_done(db: Db, url:
 def test_a_duty_whose_row_is_gone_is_an_error_that_says_so(db: Db, url: str) -> None:
     db.execute("delete from rowlock.duties")
 
-    with closing(Steady(url, SCHEMA, name="one")) as steady:
+    with closing(ReconnectingSyncConnection(url, SCHEMA, name="one")) as steady:
         with pytest.raises(SchemaMissing, match="'rescue'"), steady.sweep("rescue"):
             pass
         with pytest.raises(SchemaMissing, match="'keys'"):
@@ -167,7 +170,7 @@ def test_a_row_from_before_the_server_was_started_makes_nobody_a_suspect(
     look(sweeper)
     found = look(sweeper)
 
-    assert found == Look(dead=False, cut=[])
+    assert found == DeadWorkers(dead=False, cut=[])
 
 
 def test_a_crash_of_the_server_leaves_nobody_to_suspect(db: Db) -> None:
@@ -245,7 +248,7 @@ def test_a_worker_that_is_just_being_renewed_is_left_alone(sweeper: Engine, work
 
 
 def rescue(sweeper: Engine, job_id: str, token: str) -> list[Any]:
-    query: Query[Any] = jobs.rescue([Orphan(job_id, token)], crashes=3, keep=Keep(), actor="test")
+    query: Query[Any] = upkeep.rescue([Orphan(job_id, token)], crashes=3, keep=Keep(), actor="test")
     return sweeper.run(query)
 
 

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from rowlock import Rowlock
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import Claimed, Orphan, Rescued
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, pauses, workers
+from rowlock.store import claim, pauses, upkeep, workers
 from rowlock.worker.lease import Lease
 from rowlock.worker.rescue import Rescuer
 from tests.engine import Engine
@@ -43,7 +43,7 @@ def die(engine: Engine, db: Db) -> None:
 
 def rescue(engine: Engine, *rows: Claimed) -> list[Rescued]:
     orphans = [Orphan(row.id, row.token) for row in rows]
-    return engine.run(jobs.rescue(orphans, crashes=3, keep=Keep(), actor="test"))
+    return engine.run(upkeep.rescue(orphans, crashes=3, keep=Keep(), actor="test"))
 
 
 def test_orphans_are_the_jobs_of_workers_without_a_fresh_lease(dead: Engine, other: Engine, db: Db) -> None:
@@ -52,9 +52,9 @@ def test_orphans_are_the_jobs_of_workers_without_a_fresh_lease(dead: Engine, oth
     other.claim(1)
     die(dead, db)
 
-    found = other.run(jobs.orphans(limit=10, lost=False))
-    fewer = other.run(jobs.orphans(limit=1, lost=False))
-    without = other.run(jobs.orphans(limit=10, lost=False, without=[found[0].token]))
+    found = other.run(upkeep.orphans(limit=10, lost=False))
+    fewer = other.run(upkeep.orphans(limit=1, lost=False))
+    without = other.run(upkeep.orphans(limit=10, lost=False, without=[found[0].token]))
 
     assert found == sorted(Orphan(row.id, row.token) for row in orphaned)
     assert fewer == found[:1]
@@ -66,8 +66,8 @@ def test_jobs_of_a_worker_that_is_not_on_the_books_are_found_when_asked_for(dead
     [row] = dead.claim()
     dead.run(workers.leave(worker=dead.worker))
 
-    assert other.run(jobs.orphans(limit=10, lost=False)) == []
-    assert other.run(jobs.orphans(limit=10, lost=True)) == [Orphan(row.id, row.token)]
+    assert other.run(upkeep.orphans(limit=10, lost=False)) == []
+    assert other.run(upkeep.orphans(limit=10, lost=True)) == [Orphan(row.id, row.token)]
     assert [job.owner for job in rescue(other, row)] == ["unknown"]
 
 
@@ -142,8 +142,8 @@ def test_a_worker_that_comes_back_takes_back_the_crash_of_its_jobs_once(dead: En
     rescue(other, mine, others)
     db.execute("update rowlock.jobs set crashes = 2 where id = %s", [mine.id])  # another worker died of it before
 
-    first = dead.run(jobs.pardon(worker=dead.worker, since=DAY))
-    second = dead.run(jobs.pardon(worker=dead.worker, since=DAY))
+    first = dead.run(upkeep.pardon(worker=dead.worker, since=DAY))
+    second = dead.run(upkeep.pardon(worker=dead.worker, since=DAY))
 
     assert sorted(first) == sorted([mine.id, others.id])
     assert second == []
@@ -157,7 +157,7 @@ def test_a_crash_under_another_worker_is_not_pardoned(dead: Engine, other: Engin
     die(dead, db)
     rescue(other, row)
 
-    assert other.run(jobs.pardon(worker=other.worker, since=DAY)) == []
+    assert other.run(upkeep.pardon(worker=other.worker, since=DAY)) == []
     assert one(db, "select crashes from rowlock.jobs") == 1
 
 
@@ -206,7 +206,7 @@ def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_an
     rescuer = Rescuer(
         worker=other.worker, actor="test", keep=Keep(), longest=7 * DAY, patience=timedelta(0), lease=lease
     )
-    with closing(Steady(url, "rowlock", name="rowlock test")) as connection:
+    with closing(ReconnectingSyncConnection(url, "rowlock", name="rowlock test")) as connection:
         rescuer.sweep(connection, lost=False)
         connection.run(pauses.expire(actor="test"))
     db.execute("select rowlock.cancel(%s)", [cancelled])
@@ -224,12 +224,12 @@ def parts_of_events(db: Db) -> list[str]:
 
 def test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun(dead: Engine, other: Engine, db: Db) -> None:
     ids = dead.enqueue(4)
-    rows = dead.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=4, worker=dead.worker, free=2))
+    rows = dead.run(claim.claim(lanes=[claim.Lane("default", 0)], limit=4, worker=dead.worker, free=2))
     suspect, beside, *waiting = sorted(rows, key=lambda row: (not row.begun, row.id))
     db.execute("update rowlock.jobs set crashes = 2 where id = %s", [suspect.id])
     die(dead, db)
 
-    orphans = other.run(jobs.orphans(limit=10, lost=False, worker=other.worker))
+    orphans = other.run(upkeep.orphans(limit=10, lost=False, worker=other.worker))
     rescued = {row.id: row for row in rescue(other, suspect, beside, *waiting)}
 
     assert [row.begun for row in (suspect, beside, *waiting)] == [True, True, False, False]
@@ -242,14 +242,14 @@ def test_the_crash_is_the_suspects_alone_and_none_of_what_had_not_begun(dead: En
         beside.id: ("ready", 0, True),
         **{row.id: ("ready", 0, None) for row in waiting},  # the next worker says before when it begins
     }
-    again = other.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=4, worker=other.worker, free=0))
+    again = other.run(claim.claim(lanes=[claim.Lane("default", 0)], limit=4, worker=other.worker, free=0))
     assert {row.id: row.begun for row in again} == {beside.id: False, **{row.id: None for row in waiting}}
     assert len(ids) == 4
 
 
 def test_a_death_costs_only_what_had_begun(dead: Engine, other: Engine, db: Db) -> None:
     dead.enqueue(3)
-    rows = dead.run(jobs.claim(lanes=[jobs.Lane("default", 0)], limit=3, worker=dead.worker, free=1))
+    rows = dead.run(claim.claim(lanes=[claim.Lane("default", 0)], limit=3, worker=dead.worker, free=1))
     begun, *ahead = sorted(rows, key=lambda row: (not row.begun, row.id))
     die(dead, db)
 
@@ -273,7 +273,7 @@ def test_a_second_crash_sets_a_job_aside_and_a_pardon_lets_it_back(dead: Engine,
 
     assert (rescued.becomes, rescued.crashes) == ("waiting", 2)
     assert other.claim() == []
-    assert other.run(jobs.pardon(worker=dead.worker, since=DAY)) == [row.id]
+    assert other.run(upkeep.pardon(worker=dead.worker, since=DAY)) == [row.id]
     assert [again.crashes for again in other.claim()] == [1]
 
 
@@ -299,14 +299,14 @@ def test_nobody_rescues_whose_own_lease_is_over_by_the_same_clock(dead: Engine, 
     travel(db, timedelta(minutes=2))
     orphan = [Orphan(row.id, row.token)]
 
-    found = other.run(jobs.orphans(limit=10, lost=True, worker=other.worker))
-    rescued = other.run(jobs.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker))
+    found = other.run(upkeep.orphans(limit=10, lost=True, worker=other.worker))
+    rescued = other.run(upkeep.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker))
     renewed = dead.run(workers.renew(worker=dead.worker))
 
     assert (found, rescued) == ([], [])
     assert renewed  # nobody has taken it for dead
     assert other.run(workers.renew(worker=other.worker))
-    assert other.run(jobs.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker)) == []
+    assert other.run(upkeep.rescue(orphan, crashes=3, keep=Keep(), actor="test", worker=other.worker)) == []
 
 
 def test_a_lease_is_unsettled_for_as_long_as_it_lasts_after_the_clock_was_put_forward() -> None:

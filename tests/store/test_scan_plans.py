@@ -13,13 +13,14 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Filter
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.filter import ENDED, LIVE
 from rowlock.model.ids import NIL, TOP
-from rowlock.store import events, pauses, scan, stats, verbs
+from rowlock.store import events, operations, pauses
+from rowlock.store.find import windows
+from rowlock.store.find.windows import WINDOW, Match
 from rowlock.store.query import Query
-from rowlock.store.scan import WINDOW, Found
 from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import put_many
@@ -44,9 +45,9 @@ class World:
     """
 
     engine: Engine
-    live: Sequence[Found]
-    waiting: Sequence[Found]
-    trouble: Sequence[Found]
+    live: Sequence[Match]
+    waiting: Sequence[Match]
+    trouble: Sequence[Match]
 
     def explain(self, query: Query[Any]) -> Plan:
         """What a statement really does; and then it is undone."""
@@ -81,9 +82,9 @@ def made(url: str, count: int) -> World:
         )
         return World(
             Engine(url),
-            [Found(*row) for row in db.execute(live.encode(), ["ready", BATCH])],
-            [Found(*row) for row in db.execute(live.encode(), ["waiting", BATCH])],
-            [Found(*row) for row in db.execute(trouble.encode())],
+            [Match(*row) for row in db.execute(live.encode(), ["ready", BATCH])],
+            [Match(*row) for row in db.execute(live.encode(), ["waiting", BATCH])],
+            [Match(*row) for row in db.execute(trouble.encode())],
         )
 
 
@@ -102,31 +103,33 @@ def worlds(server: EmbeddedPostgres, template: str) -> Iterator[tuple[World, Wor
 
 
 QUERIES: dict[str, Callable[[World], Query[Any]]] = {
-    "all live": lambda _: scan.live(Filter(), states=LIVE, ids=None, **LOOK),
-    "live, none of which match": lambda _: scan.live(Filter(tag="no"), states=LIVE, ids=None, **LOOK),
-    "live by id": lambda world: scan.live(Filter(), states=LIVE, ids=[row.id for row in world.live], **LOOK),
-    "all ended": lambda _: scan.ended(Filter(), states=ENDED, ids=None, **LOOK),
-    "ended, none of which match": lambda _: scan.ended(Filter(args={"x": 1}), states=ENDED, ids=None, **LOOK),
-    "ended by id": lambda world: scan.ended(Filter(), states=ENDED, ids=[row.id for row in world.trouble], **LOOK),
-    "failed": lambda _: scan.ended(Filter(), states=frozenset({"failed"}), ids=None, **LOOK),
-    "failed lately": lambda _: scan.ended(
+    "all live": lambda _: windows.scan_live(Filter(), states=LIVE, ids=None, **LOOK),
+    "live, none of which match": lambda _: windows.scan_live(Filter(tag="no"), states=LIVE, ids=None, **LOOK),
+    "live by id": lambda world: windows.scan_live(Filter(), states=LIVE, ids=[row.id for row in world.live], **LOOK),
+    "all ended": lambda _: windows.scan_ended(Filter(), states=ENDED, ids=None, **LOOK),
+    "ended, none of which match": lambda _: windows.scan_ended(Filter(args={"x": 1}), states=ENDED, ids=None, **LOOK),
+    "ended by id": lambda world: windows.scan_ended(
+        Filter(), states=ENDED, ids=[row.id for row in world.trouble], **LOOK
+    ),
+    "failed": lambda _: windows.scan_ended(Filter(), states=frozenset({"failed"}), ids=None, **LOOK),
+    "failed lately": lambda _: windows.scan_ended(
         Filter(ended_after=datetime.now(UTC) + timedelta(days=1)), states=frozenset({"failed"}), ids=None, **LOOK
     ),
-    "latest to end": lambda _: scan.ended(Filter(), states=ENDED, ids=None, end=TOMORROW, **LOOK),
-    "latest to fail": lambda _: scan.ended(
+    "latest to end": lambda _: windows.scan_ended(Filter(), states=ENDED, ids=None, end=TOMORROW, **LOOK),
+    "latest to fail": lambda _: windows.scan_ended(
         Filter(args={"x": 1}), states=frozenset({"failed"}), ids=None, end=TOMORROW, **LOOK
     ),
-    "retry": lambda world: verbs.retry(world.trouble, **WHO),
-    "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
-    "delete": lambda world: verbs.delete(world.live, **WHO),
-    "delete ended": lambda world: verbs.delete_ended(world.trouble, **WHO),
-    "move": lambda world: verbs.move(world.live, queue="other", **WHO),
-    "reprioritise": lambda world: verbs.reprioritise(world.live, priority=-1, **WHO),
-    "run next": lambda world: verbs.run_next(world.live, **WHO),
+    "retry": lambda world: operations.retry(world.trouble, **WHO),
+    "cancel": lambda world: operations.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
+    "delete": lambda world: operations.delete(world.live, **WHO),
+    "delete ended": lambda world: operations.delete_ended(world.trouble, **WHO),
+    "move": lambda world: operations.move(world.live, queue="other", **WHO),
+    "reprioritise": lambda world: operations.reprioritise(world.live, priority=-1, **WHO),
+    "run next": lambda world: operations.run_next(world.live, **WHO),
     "release": lambda _: pauses.release("t"),
     "what pauses left": lambda _: pauses.expire(actor="me"),
-    "events": lambda _: stats.events(limit=100),
-    "events of a job": lambda world: stats.events(limit=100, job=world.live[0].id),
+    "events": lambda _: events.latest(limit=100),
+    "events of a job": lambda world: events.latest(limit=100, job=world.live[0].id),
     "events by somebody": lambda _: events.scan(
         kind="moved", actor="nobody", job=None, before=None, limit=50, window=BATCH
     ),
@@ -148,7 +151,7 @@ def test_a_statement_costs_the_same_among_few_jobs_and_among_many(name: str, wor
 
 
 def test_the_test_would_notice_a_look_that_reads_everything(worlds: tuple[World, World]) -> None:
-    everything = scan.live(Filter(), states=LIVE, ids=None, **LOOK | {"limit": MANY})
+    everything = windows.scan_live(Filter(), states=LIVE, ids=None, **LOOK | {"limit": MANY})
     everything.params["window"] = str(MANY)  # type: ignore[index]  # a dict, and this test's own
 
     few, many = (world.explain(everything) for world in worlds)

@@ -14,7 +14,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Keep, Rowlock, SchemaMissing
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.migrate import check_schema, script
 from rowlock.db.session import aconnect, connect
 from rowlock.errors import InvalidOption

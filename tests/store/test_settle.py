@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock.model.outcome import Blocked, Cancelled, Ended, Failed, HandedBack, Retried, Returned, Snoozed, Succeeded
-from rowlock.store import jobs
+from rowlock.store import jobs, settle
 from tests.engine import Engine
 
 Db = psycopg.Connection[TupleRow]
@@ -88,7 +88,7 @@ def test_settlers_lock_in_one_order(engine: Engine) -> None:
     engine.enqueue(50)
     rows = engine.claim()
 
-    query = jobs.settle([(row, Succeeded(None), None) for row in reversed(rows)])
+    query = settle.settle_jobs([(row, Succeeded(None), None) for row in reversed(rows)])
 
     ids = query.params["ids"] or ""
     assert ids == "{" + ",".join(sorted(row.id for row in rows)) + "}"
@@ -98,7 +98,7 @@ def test_a_job_without_history_leaves_no_trace(engine: Engine, db: Db) -> None:
     engine.enqueue()
     [row] = engine.claim()
 
-    engine.run(jobs.settle([(row, Succeeded(None), None)]))
+    engine.run(settle.settle_jobs([(row, Succeeded(None), None)]))
 
     counts = db.execute("select (select count(*) from rowlock.jobs), (select count(*) from rowlock.history)")
     assert counts.fetchone() == (0, 0)
@@ -108,7 +108,7 @@ def test_a_job_is_kept_as_long_as_asked(engine: Engine, db: Db) -> None:
     engine.enqueue()
     [row] = engine.claim()
 
-    engine.run(jobs.settle([(row, Failed(FAILURE, "exhausted"), timedelta(days=30))]))
+    engine.run(settle.settle_jobs([(row, Failed(FAILURE, "exhausted"), timedelta(days=30))]))
 
     kept = db.execute("select expires_on - (rowlock.now() at time zone 'UTC')::date from rowlock.history").fetchone()
     assert kept == (30,)
@@ -165,7 +165,7 @@ def test_many_attempts_return_each_with_its_own_facts(engine: Engine, db: Db) ->
     a, b, c = sorted(engine.claim())
 
     engine.run(
-        jobs.give_back(
+        settle.return_jobs(
             [(c, Snoozed(timedelta(hours=3))), (a, Retried(FAILURE, timedelta(hours=1))), (b, Blocked("code", "b"))]
         )
     )
@@ -191,7 +191,7 @@ def test_two_attempts_of_one_job_in_one_return_end_as_the_current_one_says(engin
     stale = [row._replace(token=str(UUID(int=number))) for row in rows for number in (0, 2**128 - 1)]
 
     accepted = engine.run(
-        jobs.give_back(
+        settle.return_jobs(
             [
                 *((row, Retried(FAILURE, timedelta(hours=9))) for row in stale),
                 *((row, Snoozed(timedelta(hours=hours))) for hours, row in enumerate(rows)),
@@ -210,7 +210,7 @@ def test_a_missing_partition_is_said_so_and_nothing_is_settled(engine: Engine, d
     [row] = engine.claim()
 
     with pytest.raises(psycopg.errors.CheckViolation) as caught:
-        engine.run(jobs.settle([(row, Cancelled("asked"), timedelta(days=3650))]))
+        engine.run(settle.settle_jobs([(row, Cancelled("asked"), timedelta(days=3650))]))
 
     assert caught.value.diag.constraint_name is None
     assert engine.settle(row) == [row.token]
@@ -244,7 +244,7 @@ def test_a_marked_job_is_kept_as_a_cancelled_one_is(engine: Engine, db: Db) -> N
     db.execute("insert into rowlock.queues (name, keep_cancelled) values ('short', '2 days')")
 
     untraced = [(row, Succeeded(None), None) for row in (plain, of_a_queue)]
-    engine.run(jobs.settle(untraced, cancelled=timedelta(days=5)))
+    engine.run(settle.settle_jobs(untraced, cancelled=timedelta(days=5)))
 
     kept = "select expires_on - (rowlock.now() at time zone 'UTC')::date from rowlock.history order by id"
     assert db.execute(kept.encode()).fetchall() == [(5,), (2,)]

@@ -18,9 +18,10 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Parked, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Spawned
-from rowlock.store import endings, recall, signals, steps
+from rowlock.store import settle
 from rowlock.store.explain import open_steps, step_sum
 from rowlock.store.query import Query
+from rowlock.store.workflows import signals, steps
 from tests.engine import Engine
 from tests.store.test_plans import BATCH, Plan, Prepared, claim_query, load
 
@@ -116,11 +117,11 @@ def hear(rows: Sequence[Claimed]) -> Query[Any]:
 
 
 def park(rows: Sequence[Claimed]) -> Query[Any]:
-    return endings.give_back([(row, Parked(9, "signal")) for row in rows], told={})
+    return settle.return_workflows([(row, Parked(9, "signal")) for row in rows], told={})
 
 
 def settle(rows: Sequence[Claimed]) -> Query[Any]:
-    return endings.settle([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
+    return settle.settle_workflows([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
 
 
 def whole_scans(plan: Plan) -> list[str]:
@@ -196,7 +197,12 @@ def test_children_that_end_find_each_its_parent_among_all_that_wait(engine: Engi
 
 def test_looking_at_one_workflow_does_not_read_the_others(engine: Engine, db: Db) -> None:
     job = uuid4()
-    looks: list[Query[Any]] = [open_steps(job), step_sum(job), recall.steps([str(job)]), recall.workflows([str(job)])]
+    looks: list[Query[Any]] = [
+        open_steps(job),
+        step_sum(job),
+        steps.recall_steps([str(job)]),
+        steps.recall_workflows([str(job)]),
+    ]
     prepared = [Prepared(engine, look) for look in looks]
     others(db)
 

@@ -12,14 +12,15 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.filter import LIVE
 from rowlock.model.ids import TOP, new_id
-from rowlock.store import expiry, verbs, workflows
+from rowlock.store import operations, upkeep
+from rowlock.store.find.windows import WINDOW, Match
 from rowlock.store.query import Query
-from rowlock.store.scan import WINDOW, Found
-from rowlock.store.workflows import Wanted
+from rowlock.store.workflows import records
+from rowlock.store.workflows.records import WorkflowFilter
 from tests.depth import deep
 from tests.engine import Engine
 from tests.rows import put_many
@@ -44,8 +45,8 @@ class World:
     """
 
     engine: Engine
-    live: Sequence[Found]
-    ended: Sequence[Found]
+    live: Sequence[Match]
+    ended: Sequence[Match]
 
     def explain(self, query: Query[Any]) -> Plan:
         """What a statement really does; and then it is undone."""
@@ -70,8 +71,8 @@ def made(url: str, count: int) -> World:
         ended = "select id::text, task, state, expires_on, null from rowlock.history {} order by id desc limit %s"
         return World(
             Engine(url),
-            [Found(*row) for row in db.execute(live.format(ONLY).encode(), [BATCH])],
-            [Found(*row) for row in db.execute(ended.format(ONLY).encode(), [BATCH])],
+            [Match(*row) for row in db.execute(live.format(ONLY).encode(), [BATCH])],
+            [Match(*row) for row in db.execute(ended.format(ONLY).encode(), [BATCH])],
         )
 
 
@@ -121,22 +122,22 @@ def worlds(server: EmbeddedPostgres, template: str) -> Iterator[tuple[World, Wor
     large.engine.close()
 
 
-def fork(found: Found) -> Query[Any]:
-    return workflows.fork(UUID(found.id), new_id=new_id(), step="b", args=None, version=None, **WHO)
+def fork(found: Match) -> Query[Any]:
+    return records.fork(UUID(found.id), new_id=new_id(), step="b", args=None, version=None, **WHO)
 
 
 QUERIES: dict[str, Callable[[World], Query[Any]]] = {
-    "all": lambda _: workflows.look(Wanted(), before=TOP, limit=50),
-    "none of which match": lambda _: workflows.look(Wanted(workflow="no"), before=TOP, limit=50),
-    "the steps of a live one": lambda world: workflows.steps(UUID(world.live[0].id)),
-    "the steps of an ended one": lambda world: workflows.steps(UUID(world.ended[0].id)),
-    "signals": lambda world: workflows.signals(UUID(world.ended[0].id)),
-    "children": lambda world: workflows.children(UUID(world.live[0].id)),
+    "all": lambda _: records.scan(WorkflowFilter(), before=TOP, limit=50),
+    "none of which match": lambda _: records.scan(WorkflowFilter(workflow="no"), before=TOP, limit=50),
+    "the steps of a live one": lambda world: records.steps(UUID(world.live[0].id)),
+    "the steps of an ended one": lambda world: records.steps(UUID(world.ended[0].id)),
+    "signals": lambda world: records.signals(UUID(world.ended[0].id)),
+    "children": lambda world: records.children(UUID(world.live[0].id)),
     "fork of a live one": lambda world: fork(world.live[0]),
     "fork of an ended one": lambda world: fork(world.ended[0]),
-    "retry": lambda world: verbs.retry(world.ended, **WHO),
-    "cancel": lambda world: verbs.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
-    "expire, none of which may": lambda _: expiry.expire(keep=timedelta(days=1)),
+    "retry": lambda world: operations.retry(world.ended, **WHO),
+    "cancel": lambda world: operations.cancel(world.live, states=LIVE, keep=timedelta(days=1), **WHO),
+    "expire, none of which may": lambda _: upkeep.expire(keep=timedelta(days=1)),
 }
 
 

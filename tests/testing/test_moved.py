@@ -9,8 +9,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowlock import Rowlock
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.testing import drain, moved
 from tests.worker.working import Db, one
 

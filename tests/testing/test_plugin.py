@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from tests.depth import deep
 from tests.worker.working import one
 

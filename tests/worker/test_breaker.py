@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rowlock import Breaker, Cancel, InvalidOption, Retry, RetryAfter, Rowlock, Snooze, Task
-from rowlock.store import breakers
-from rowlock.store.breakers import Failures
+from rowlock.store import pauses
+from rowlock.store.pauses import TaskFailures
 from rowlock.testing import drain
 from tests.engine import Engine
 from tests.rows import Db, travel
@@ -70,8 +70,8 @@ def engines(url: str) -> Iterator[list[Engine]]:
         engine.close()
 
 
-def failed(count: int = 1, *, task: str = "call", breaker: Breaker = THREE) -> Failures:
-    return Failures(task, count, "OSError", breaker)
+def failed(count: int = 1, *, task: str = "call", breaker: Breaker = THREE) -> TaskFailures:
+    return TaskFailures(task, count, "OSError", breaker)
 
 
 def events(app: Rowlock) -> list[tuple[str, str, dict[str, Any]]]:
@@ -151,11 +151,11 @@ def test_somebody_who_resumes_it_ends_it_at_once_and_what_was_counted_is_forgott
 
 def test_failures_below_an_operators_pause_are_forgotten_with_it(app: Rowlock, engines: list[Engine], db: Db) -> None:
     engine, _ = engines
-    engine.run(breakers.count([failed(2)]))
+    engine.run(pauses.count_failures([failed(2)]))
     app.pause(task="call")
     app.resume(task="call")
 
-    tripped = engine.run(breakers.count([failed(2)]))
+    tripped = engine.run(pauses.count_failures([failed(2)]))
 
     assert tripped == []
     assert one(db, COUNTED) == 2
@@ -219,7 +219,7 @@ def test_failures_that_lie_further_apart_do_not_count_together(engines: list[Eng
     tripped = []
     for hours in (0, 0.9, 1.1, 1.8):
         travel(db, hours * HOUR)
-        tripped.append(engine.run(breakers.count([failed(breaker=slow)])))
+        tripped.append(engine.run(pauses.count_failures([failed(breaker=slow)])))
 
     assert tripped == [[], [], [], ["call"]]
 
@@ -228,7 +228,7 @@ def test_no_more_is_kept_than_it_takes(engines: list[Engine], db: Db) -> None:
     engine, _ = engines
     for hours in range(5):
         travel(db, hours * HOUR)
-        engine.run(breakers.count([failed()]))
+        engine.run(pauses.count_failures([failed()]))
 
     assert one(db, COUNTED) == 3
 
@@ -237,8 +237,10 @@ def test_each_task_is_counted_by_itself(app: Rowlock, engines: list[Engine]) -> 
     engine, _ = engines
     touchy = Breaker(failures=1)
 
-    first = engine.run(breakers.count([failed(2), failed(2, task="other"), failed(task="touchy", breaker=touchy)]))
-    second = engine.run(breakers.count([failed(5, task="other"), failed(task="third")]))
+    first = engine.run(
+        pauses.count_failures([failed(2), failed(2, task="other"), failed(task="touchy", breaker=touchy)])
+    )
+    second = engine.run(pauses.count_failures([failed(5, task="other"), failed(task="third")]))
 
     assert (first, second) == (["touchy"], ["other"])
     assert {pause.task for pause in app.pauses()} == {"touchy", "other"}
@@ -268,12 +270,12 @@ def test_workers_count_together(app: Rowlock, call: Task[[], None], partner: Par
 
 def test_two_that_count_at_once_trip_it_once(app: Rowlock, engines: list[Engine], db: Db) -> None:
     one_worker, another = engines
-    one_worker.run(breakers.count([failed(2)]))
+    one_worker.run(pauses.count_failures([failed(2)]))
 
     with ThreadPoolExecutor() as threads:
         with one_worker.connection.transaction():
-            first = one_worker.run(breakers.count([failed()]))
-            second = threads.submit(another.run, breakers.count([failed()]))
+            first = one_worker.run(pauses.count_failures([failed()]))
+            second = threads.submit(another.run, pauses.count_failures([failed()]))
             until(lambda: one(db, WAITS) == 1, what="a wait for the row")
         tripped = [first, second.result()]
 
@@ -287,8 +289,8 @@ def test_one_that_waits_goes_on_from_what_the_other_has_counted(app: Rowlock, en
 
     with ThreadPoolExecutor() as threads:
         with one_worker.connection.transaction():
-            one_worker.run(breakers.count([failed(2)]))
-            second = threads.submit(another.run, breakers.count([failed()]))
+            one_worker.run(pauses.count_failures([failed(2)]))
+            second = threads.submit(another.run, pauses.count_failures([failed()]))
             until(lambda: one(db, WAITS) == 1, what="a wait for the row")
 
         assert second.result() == ["call"]
@@ -296,7 +298,7 @@ def test_one_that_waits_goes_on_from_what_the_other_has_counted(app: Rowlock, en
 
 def test_a_count_and_a_resume_do_not_hold_each_other_up(app: Rowlock, engines: list[Engine], db: Db) -> None:
     engine, _ = engines
-    engine.run(breakers.count([failed(2)]))
+    engine.run(pauses.count_failures([failed(2)]))
     app.pause(task="call", duration=SECOND)
     travel(db, 2 * SECOND)  # it is over, and its row is still there
     engine.connection.execute("set deadlock_timeout = '1ms'")  # it would be the one to fail: a resume is tried again
@@ -306,7 +308,7 @@ def test_a_count_and_a_resume_do_not_hold_each_other_up(app: Rowlock, engines: l
             engine.connection.execute("select from rowlock.breakers for update")  # as a count begins
             resumed = threads.submit(app.resume, task="call")
             until(lambda: one(db, WAITS) == 1, what="a wait for the count")
-            tripped = engine.run(breakers.count([failed()]))
+            tripped = engine.run(pauses.count_failures([failed()]))
         was_paused = resumed.result()
 
     assert (tripped, was_paused) == (["call"], True)
@@ -323,7 +325,7 @@ def test_an_operators_pause_is_neither_shortened_nor_replaced(
     engine, _ = engines
     before = app.pause(task="call", duration=duration, why="mine", by="ada")
 
-    tripped = engine.run(breakers.count([failed(3)])) + engine.run(breakers.count([failed(2)]))
+    tripped = engine.run(pauses.count_failures([failed(3)])) + engine.run(pauses.count_failures([failed(2)]))
 
     assert tripped == []
     assert app.pauses() == [before]
@@ -336,7 +338,7 @@ def test_a_pause_that_is_over_and_still_there_gives_way(app: Rowlock, engines: l
     app.pause(task="call", duration=SECOND, by="ada")
     travel(db, MINUTE)
 
-    tripped = engine.run(breakers.count([failed(3)]))
+    tripped = engine.run(pauses.count_failures([failed(3)]))
 
     assert tripped == ["call"]
     assert [pause.by for pause in app.pauses()] == ["breaker"]
@@ -346,7 +348,7 @@ def test_a_pause_of_a_queue_of_the_same_name_is_another_matter(app: Rowlock, eng
     engine, _ = engines
     app.pause(queue="call", by="ada")
 
-    tripped = engine.run(breakers.count([failed(3)]))
+    tripped = engine.run(pauses.count_failures([failed(3)]))
 
     assert tripped == ["call"]
     assert [(pause.queue, pause.by) for pause in app.pauses()] == [("call", "ada"), (None, "breaker")]
@@ -357,11 +359,13 @@ def test_a_pause_of_a_queue_of_the_same_name_is_another_matter(app: Rowlock, eng
 
 def test_failures_of_a_day_ago_are_forgotten(engines: list[Engine], db: Db) -> None:
     engine, _ = engines
-    engine.run(breakers.count([failed(task="old"), failed(task="older, and anew"), failed(3, task="cleared away")]))
+    engine.run(
+        pauses.count_failures([failed(task="old"), failed(task="older, and anew"), failed(3, task="cleared away")])
+    )
     travel(db, timedelta(hours=25))
-    engine.run(breakers.count([failed(task="older, and anew")]))
+    engine.run(pauses.count_failures([failed(task="older, and anew")]))
 
-    gone = engine.run(breakers.remove(age=timedelta(days=1)))
+    gone = engine.run(pauses.forget_failures(age=timedelta(days=1)))
 
     assert sorted(gone) == ["cleared away", "old"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from rowlock import Context, Retry, Rowlock
 from rowlock.model.outcome import Retried
-from rowlock.store import expiry
+from rowlock.store import clock
 from rowlock.testing import drain
 from rowlock.worker import queues, upkeep
 from tests.engine import Engine
@@ -56,8 +56,8 @@ def test_only_what_was_made_or_claimed_while_the_clock_was_ahead_is_brought_forw
     travel(db, timedelta(0))
     [new] = engine.enqueue(delay=HOUR / 3)
 
-    hastened = set(engine.run(expiry.hasten(by=HOUR, queues=["default"])))
-    again = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    hastened = set(engine.run(clock.hasten(by=HOUR, queues=["default"])))
+    again = engine.run(clock.hasten(by=HOUR, queues=["default"]))
     engine.close()
 
     minutes = "select round(date_part('epoch', run_at - rowlock.now()) / 60) from rowlock.jobs where id = %s"
@@ -102,8 +102,8 @@ def test_what_workflows_began_to_wait_for_while_the_clock_was_ahead_is_brought_f
     travel(db, timedelta(0))
 
     engine = Engine(app.database.conninfo())
-    hastened = engine.run(expiry.hasten(by=HOUR / 2, queues=["default"]))
-    again = engine.run(expiry.hasten(by=HOUR / 2, queues=["default"]))
+    hastened = engine.run(clock.hasten(by=HOUR / 2, queues=["default"]))
+    again = engine.run(clock.hasten(by=HOUR / 2, queues=["default"]))
     engine.close()
 
     assert set(hastened) == {str(job.id) for job in (before, *ahead)}
@@ -130,8 +130,8 @@ def test_a_retry_that_was_written_while_the_clock_was_ahead_is_brought_forward_t
     engine.give_back(row, outcome=Retried('{"type": "ValueError"}', HOUR / 2))
     travel(db, timedelta(0))
 
-    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
-    again = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    hastened = engine.run(clock.hasten(by=HOUR, queues=["default"]))
+    again = engine.run(clock.hasten(by=HOUR, queues=["default"]))
     engine.close()
 
     assert (hastened, again) == ([row.id], [])
@@ -161,8 +161,8 @@ def test_a_workflow_that_parked_while_the_clock_was_ahead_is_brought_forward_tho
     travel(db, timedelta(0))
 
     engine = Engine(url)
-    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
-    again = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    hastened = engine.run(clock.hasten(by=HOUR, queues=["default"]))
+    again = engine.run(clock.hasten(by=HOUR, queues=["default"]))
     engine.close()
 
     assert travelled == ["ahead"]
@@ -177,7 +177,7 @@ def test_a_job_that_nobody_has_started_is_not_shown_as_started_after_it_was_brou
     [job] = engine.enqueue()
     travel(db, timedelta(0))
 
-    hastened = engine.run(expiry.hasten(by=HOUR, queues=["default"]))
+    hastened = engine.run(clock.hasten(by=HOUR, queues=["default"]))
     engine.close()
 
     assert hastened == [job]

@@ -13,12 +13,14 @@ import psycopg
 import pytest
 
 from rowlock import Retry, Rowlock
-from rowlock.db.steady import Steady, Unreachable
+from rowlock.db.errors import Unreachable
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.histogram import bucket, unpack
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, minutes
+from rowlock.store import claim
 from rowlock.store.query import Query
+from rowlock.store.stats import minutes
 from rowlock.testing import travel
 from rowlock.worker.counts import Counts
 from rowlock.worker.upkeep import merge_minutes, remove_minutes
@@ -34,7 +36,7 @@ COUNTED = (
 )
 
 
-class Heard(Steady):
+class Heard(ReconnectingSyncConnection):
     """A connection that remembers what was said over it."""
 
     def __init__(self, url: str) -> None:
@@ -124,7 +126,7 @@ def test_what_a_job_waits_is_nothing_when_it_is_taken_up_before_it_is_due(app: R
     """)
 
     with closing(Engine(url)) as engine:
-        [row] = engine.run(jobs.take_up(queues=["default"], tasks=["t"], limit=1, worker=engine.worker))
+        [row] = engine.run(claim.take_up(queues=["default"], tasks=["t"], limit=1, worker=engine.worker))
 
     assert row.waited == 0.0
 
@@ -173,7 +175,7 @@ def test_a_clock_that_is_set_back_does_not_undo_what_was_counted(
 
 
 def test_what_cannot_be_written_is_kept_for_later(counts: Counts, connection: Heard, db: Db) -> None:
-    nobody = Steady("postgresql://nobody@127.0.0.1:1/none", "rowlock", name="test")
+    nobody = ReconnectingSyncConnection("postgresql://nobody@127.0.0.1:1/none", "rowlock", name="test")
     end(counts, Succeeded(None))
     with pytest.raises(Unreachable):
         counts.write(nobody)
@@ -249,7 +251,7 @@ FACTS = """
 """
 
 
-def count_together(connection: Steady, db: Db, *, ago: timedelta) -> None:
+def count_together(connection: ReconnectingSyncConnection, db: Db, *, ago: timedelta) -> None:
     """Three workers count for two tasks, and for one of them only two of them do, in a minute of so long ago."""
     for number in range(3):
         counts = Counts(str(uuid4()))

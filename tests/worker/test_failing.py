@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from rowlock import Rowlock
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store.query import DEFAULT_SCHEMA
 from tests.waiting import until
 from tests.worker.breaking import breaks
@@ -83,8 +83,8 @@ def test_a_duty_that_was_begun_and_not_finished_is_due_again_after_a_minute(db: 
     )
 
     with (
-        closing(Steady(url, DEFAULT_SCHEMA, name="one")) as one_,
-        closing(Steady(url, DEFAULT_SCHEMA, name="two")) as two,
+        closing(ReconnectingSyncConnection(url, DEFAULT_SCHEMA, name="one")) as one_,
+        closing(ReconnectingSyncConnection(url, DEFAULT_SCHEMA, name="two")) as two,
     ):
         first = one_.turn("retention", every=timedelta(hours=1))
         second = two.turn("retention", every=timedelta(hours=1))
@@ -98,7 +98,7 @@ def test_a_duty_that_was_begun_and_not_finished_is_due_again_after_a_minute(db: 
 def test_a_statement_that_goes_on_failing_is_told_of_again(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rowlock.db.link._TELL_EVERY", 0.1)
+    monkeypatch.setattr("rowlock.db.worker_connection._TELL_EVERY", 0.1)
 
     @app.task(name="quick")
     async def quick() -> None: ...

@@ -7,7 +7,7 @@ import pytest
 from rowlock import InvalidOption, Rowlock
 from rowlock.model.ids import NIL
 from rowlock.model.row import Claimed
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.worker.prefetch import PrefetchSize
 from rowlock.worker.queues import Floors, Queues, in_order
 from tests.rows import Db

@@ -16,7 +16,8 @@ import pytest
 
 from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
 from rowlock.db import migrate
-from rowlock.db.link import Link, Lost
+from rowlock.db.errors import Lost
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.store.query import Query
 from rowlock.worker import claim, queues
 from rowlock.worker.worker import Worker
@@ -484,7 +485,7 @@ def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on
 ) -> None:
     looks: list[str] = []
 
-    async def late(link: Link, query: Query[object]) -> list[object]:
+    async def late(link: ReconnectingConnection, query: Query[object]) -> list[object]:
         looks.append(query.name)
         connection = await link.open()
         await connection.execute("set statement_timeout = 1")
@@ -499,7 +500,7 @@ def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on
     @app.task(name="quick")
     async def quick() -> None: ...
 
-    monkeypatch.setattr(Link, "once", late)
+    monkeypatch.setattr(ReconnectingConnection, "once", late)
     with working(app):
         until(lambda: looks)
         for count in (1, 2):

@@ -16,7 +16,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rowlock import LeaseLost, Rowlock, current_job
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.worker import lease as lease_module
 from tests.depth import deep
 from tests.faults.proxy import Proxy

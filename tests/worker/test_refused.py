@@ -16,12 +16,13 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.db import partitions, session
-from rowlock.db.link import Link, Refused
+from rowlock.db.errors import Refused
 from rowlock.db.session import CommitLost, Server, connect
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import NewJob
-from rowlock.store import jobs
+from rowlock.store import claim, enqueue
 from rowlock.store.query import DEFAULT_SCHEMA, LARGEST_STATEMENT, Query, first
 from rowlock.worker import settle, step_recorder
 from rowlock.workflow.context import Context
@@ -158,7 +159,7 @@ def test_a_job_is_set_aside_without_its_arguments_being_read(db: Db) -> None:
     with db.transaction():
         db.execute(f"insert into rowlock.jobs ({columns}) select {values} from copied".encode())
         job, before = one(db, "select id::text from rowlock.jobs"), one(db, reads)
-        aside = session.run(db.cursor(), jobs.set_aside(job, reason="cannot be read"), DEFAULT_SCHEMA)
+        aside = session.run(db.cursor(), claim.set_aside(job, reason="cannot be read"), DEFAULT_SCHEMA)
         after = one(db, reads)
         one(db, "select sum(length(args::text)) from rowlock.jobs")
         read = one(db, reads)
@@ -331,7 +332,7 @@ def test_jobs_without_a_partition_hold_up_no_other(app: Rowlock, db: Db, monkeyp
 def test_a_statement_carries_no_more_than_so_much(app: Rowlock, db: Db) -> None:
     new = [NewJob(new_id(), "default", "t", "x" * (LARGEST_STATEMENT // 3), 0, 1) for _ in range(7)]
 
-    assert [len(chunk) for chunk in jobs.chunks(new)] == [3, 3, 1]
+    assert [len(chunk) for chunk in enqueue.chunks(new)] == [3, 3, 1]
 
 
 def test_a_settle_takes_no_more_than_a_statement_carries(url: str) -> None:
@@ -339,7 +340,7 @@ def test_a_settle_takes_no_more_than_a_statement_carries(url: str) -> None:
 
     async def batches() -> list[int]:
         settler = settle.Settler(
-            link=Link(url, "rowlock", name="test"),
+            link=ReconnectingConnection(url, "rowlock", name="test"),
             keep=nobody,
             keep_cancelled=HOUR,
             settled=nobody,
@@ -406,7 +407,7 @@ def test_what_is_read_for_an_attempt_that_is_over_is_not_kept(url: str, db: Db) 
 
     async def go() -> dict[str, int]:
         recorder = step_recorder.StepRecorder(wake=lambda: None, actor="test", is_ours=lambda: True)
-        link = Link(url, "rowlock", name="test")
+        link = ReconnectingConnection(url, "rowlock", name="test")
         loading = asyncio.ensure_future(recorder.load(row))
         await asyncio.sleep(0)
         loading.cancel()
@@ -424,8 +425,8 @@ def test_behind_a_pooler_nobody_gets_into_the_transaction_of_another(url: str, d
     refused: Query[str] = Query("job_cancelling", {"worker": "no uuid"}, first)
 
     async def go() -> list[object]:
-        link = Link(Server(url, pooler=True), "rowlock", name="test")
-        said = [link.run(query) for job in new for query in (jobs.enqueue([job]), refused)]
+        link = ReconnectingConnection(Server(url, pooler=True), "rowlock", name="test")
+        said = [link.run(query) for job in new for query in (enqueue.insert([job]), refused)]
         answers = await asyncio.gather(*said, return_exceptions=True)
         await link.close()
         return list(answers)

@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, current_job
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.schedule import Cron, Every, ScheduleSpec
 from rowlock.store import pauses
 from rowlock.store.query import Query
@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-class Overheard(Steady):
+class Overheard(ReconnectingSyncConnection):
     """A connection of which a test hears what was said."""
 
     def __init__(self, url: str) -> None:
@@ -150,7 +150,7 @@ def test_while_another_worker_fires_one_looks_again_shortly(
     connection: Overheard, db: Db, clock: Clock, url: str
 ) -> None:
     add(db)
-    other = Steady(url, "rowlock", name="rowlock test")
+    other = ReconnectingSyncConnection(url, "rowlock", name="rowlock test")
 
     with other.sweep("schedules") as free:
         again = firer().fire_due(connection)
@@ -345,7 +345,7 @@ def spec(name: str = "s", **facts: Any) -> ScheduleSpec:  # noqa: ANN401  a spec
     return ScheduleSpec(**{"name": name, "rule": Cron("0 9 * * *", "Europe/Paris"), "task": "t", **facts})
 
 
-def declare(connection: Steady, clock: Clock, *specs: ScheduleSpec) -> Boot:
+def declare(connection: ReconnectingSyncConnection, clock: Clock, *specs: ScheduleSpec) -> Boot:
     boot = Boot(specs)
     boot.begin(connection, clock.at.timestamp())
     return boot

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
 from rowlock import Retry, Rowlock, SchemaMissing, WrongConnection, current_job
-from rowlock.db import disposable
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded import disposable
+from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.testing import Drained, adrain, drain
 from tests.db.django_site import visit
 from tests.db.kinds import Lender, sqlalchemy_url

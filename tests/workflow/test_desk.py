@@ -11,7 +11,7 @@ import pytest
 
 from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, RowlockError
 from rowlock.model.timeline import TimelineBranch
-from rowlock.store import workflows
+from rowlock.store.workflows import records
 from tests.rows import Db, put
 from tests.worker.working import one
 from tests.workflow.remembering import (
@@ -47,7 +47,7 @@ def test_workflows_are_listed_newest_first_live_and_ended_and_nothing_else(app: 
 
 
 def test_a_list_goes_on_where_the_page_before_has_ended(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workflows, "WINDOW", 3)  # smaller than a page, and than what lies between two that match
+    monkeypatch.setattr(records, "WINDOW", 3)  # smaller than a page, and than what lies between two that match
     jobs = [put_workflow(db, "failed" if n % 2 else "ready", queue=f"{n % 5}") for n in range(20)]
     wanted = [job for n, job in enumerate(jobs) if n % 5 == 2][::-1]
 
@@ -337,13 +337,13 @@ def test_who_forks_from_a_step_that_is_not_there_is_told_which_are(app: Rowlock,
 def test_a_fork_that_is_sent_twice_is_made_once(app: Rowlock, db: Db) -> None:
     job = ordered(db)
     fork_id = str(uuid4())
-    query = workflows.fork(job, new_id=fork_id, step="tell", args=None, version=None, actor="me", why=None)
+    query = records.fork(job, new_id=fork_id, step="tell", args=None, version=None, actor="me", why=None)
 
     answers = [app.database.converse(lambda _resend: _alone(query)) for _ in range(2)]
     end(db, UUID(fork_id), "succeeded")
     answers.append(app.database.converse(lambda _resend: _alone(query)))
 
-    assert answers == [[workflows.Forked("shop.checkout", 1, "shop")]] * 3
+    assert answers == [[records.Forked("shop.checkout", 1, "shop")]] * 3
     assert one(db, "select count(*) from rowlock.events where kind = 'forked'") == 2
     assert one(db, "select count(*) from rowlock.jobs where id = %s", fork_id) == 0
 

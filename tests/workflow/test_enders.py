@@ -14,7 +14,8 @@ from rowlock import Filter, Rowlock
 from rowlock.model.outcome import Blocked, HandedBack
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep
-from rowlock.store import endings, expiry, firing, jobs, workers
+from rowlock.store import jobs, settle, upkeep, workers
+from rowlock.store.schedules import fire
 from tests.engine import Engine
 from tests.rows import Db, put
 from tests.worker.working import one
@@ -182,7 +183,7 @@ def test_the_next_job_of_a_schedule_replaces_a_workflow_as_a_cancel_does(app: Ro
     begun, new = put_workflow(db, "waiting"), put_workflow(db, claims=0)
     db.execute("update rowlock.schedules set jobs = %s", [[begun, new]])
 
-    replaced = engine.run(firing.make_room([str(begun), str(new)], schedule="nightly", keep=timedelta(days=1)))
+    replaced = engine.run(fire.make_room([str(begun), str(new)], schedule="nightly", keep=timedelta(days=1)))
 
     assert replaced == [2]
     assert row_of(db, begun, "state", "waits_for", "wakes_at") == ("ready", None, None)
@@ -199,7 +200,7 @@ def test_only_a_workflow_to_which_nothing_has_happened_expires_by_itself(engine:
     signalled = put_workflow(db, claims=0, wakes=1, expires_at=PAST)
     child = put(db, parent=begun[0], expires_at=PAST)
 
-    expired = engine.run(expiry.expire(keep=timedelta(days=3)))
+    expired = engine.run(upkeep.expire(keep=timedelta(days=3)))
 
     assert expired == [1]
     assert row_of(db, fresh, "state", "reason", "version") == ("cancelled", "expired", 1)
@@ -232,7 +233,7 @@ def test_a_rescued_workflow_or_child_goes_back_whatever_it_is_to_become(
     crashes, cancel_at = row_of(db, job, "crashes", "cancel_at")
     state = "waiting" if crashes else "ready"  # a second crash makes a suspect of it
 
-    [rescued] = engine.run(jobs.rescue([orphan(db, job)], crashes=3, keep=Keep(), actor="test"))
+    [rescued] = engine.run(upkeep.rescue([orphan(db, job)], crashes=3, keep=Keep(), actor="test"))
 
     assert (rescued.becomes, rescued.crashes) == (state, crashes + 1)
     assert row_of(db, job, "state", "token", "crashes", "cancel_at") == (state, None, crashes + 1, cancel_at)
@@ -243,9 +244,9 @@ def test_a_rescued_workflow_or_child_goes_back_whatever_it_is_to_become(
 def test_the_crash_of_a_workflow_that_was_called_poison_is_pardoned_as_any(engine: Engine, db: Db) -> None:
     job = put_workflow(db, "running", crashes=2, worker=engine.worker, begun=True)
     db.execute("update rowlock.workers set lease = rowlock.now()")
-    engine.run(jobs.rescue([orphan(db, job)], crashes=3, keep=Keep(), actor="test"))
+    engine.run(upkeep.rescue([orphan(db, job)], crashes=3, keep=Keep(), actor="test"))
 
-    pardoned = engine.run(jobs.pardon(worker=engine.worker, since=timedelta(hours=1)))
+    pardoned = engine.run(upkeep.pardon(worker=engine.worker, since=timedelta(hours=1)))
 
     assert [UUID(one) for one in pardoned] == [job]
     assert row_of(db, job, "crashes") == (2,)
@@ -261,7 +262,7 @@ def test_a_workflow_that_is_being_cancelled_can_be_handed_back_and_stays_marked(
     [other] = engine.claim()
 
     accepted = engine.run(
-        endings.give_back([(row, HandedBack()), (other, Blocked("code", "unknown version 2"))], told={})
+        settle.return_workflows([(row, HandedBack()), (other, Blocked("code", "unknown version 2"))], told={})
     )
 
     assert sorted(accepted) == sorted([row.token, other.token])

@@ -15,7 +15,7 @@ import pytest
 from rowlock import Context, Job, Key, KeyTaken, Rowlock, Workflow
 from rowlock.model.ids import new_id
 from rowlock.model.row import NewJob
-from rowlock.store import jobs
+from rowlock.store import enqueue as enqueue_store
 from rowlock.store.enqueue import LOAD_FROM
 from rowlock.testing import travel
 from tests.engine import Engine
@@ -92,7 +92,7 @@ def test_a_child_is_enqueued_with_its_parent(url: str, db: Db) -> None:
     engine, parent = Engine(url), new_id()
     child = NewJob(new_id(), "default", "t", "{}", 0, 10, parent=parent)
 
-    engine.run(jobs.enqueue([child, NewJob(new_id(), "default", "w", "{}", 0, 1, version=3, parent=parent)]))
+    engine.run(enqueue_store.insert([child, NewJob(new_id(), "default", "w", "{}", 0, 1, version=3, parent=parent)]))
     engine.close()
 
     assert live(db) == [("t", None, 10, UUID(parent)), ("w", 3, 1, UUID(parent))]

@@ -22,7 +22,7 @@ from rowlock import (
     SignalRefused,
     WorkflowError,
 )
-from rowlock.store.signals import sending
+from rowlock.store.workflows.signals import sending
 from tests.rows import Db, put
 from tests.workflow.remembering import end, put_workflow, row_of
 

@@ -12,7 +12,7 @@ import pytest
 from rowlock import Context, InvalidArguments, Rowlock, Workflow
 from rowlock.model.outcome import Blocked
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, workers
+from rowlock.store import claim, workers
 from rowlock.testing import fire, travel
 from rowlock.worker.call import unknown
 from tests.depth import deep
@@ -142,7 +142,7 @@ def test_taking_up_looks_at_the_jobs_of_its_tasks_alone(url: str, db: Db) -> Non
         from generate_series(1, 20000) as n
         """
     )
-    query = jobs.take_up(queues=["default"], tasks=["t", "w@2"], limit=100, worker=engine.worker)
+    query = claim.take_up(queues=["default"], tasks=["t", "w@2"], limit=100, worker=engine.worker)
 
     plan = Prepared(engine, query).explain(query)
 
@@ -156,7 +156,7 @@ def test_taking_up_looks_at_the_jobs_of_its_tasks_alone(url: str, db: Db) -> Non
 def test_what_an_old_worker_refused_a_running_one_takes_up_once_when_that_has_gone(url: str, db: Db) -> None:
     """In a rolling deploy the new workers start before the old ones stop."""
     new, old = Engine(url), Engine(url)
-    take_up = jobs.take_up(queues=["default"], tasks=["t"], limit=100, worker=new.worker)
+    take_up = claim.take_up(queues=["default"], tasks=["t"], limit=100, worker=new.worker)
     new.enqueue()
     old.give_back(*old.claim(), outcome=Blocked("code", "changed code"))
 
@@ -180,7 +180,7 @@ def test_what_running_old_workers_refuse_goes_to_newer_ones_once_and_never_back(
         )
 
     def take_up(engine: Engine) -> int:
-        query = jobs.take_up(queues=["default"], tasks=["t"], limit=100, worker=engine.worker)
+        query = claim.take_up(queues=["default"], tasks=["t"], limit=100, worker=engine.worker)
         taken = engine.run(query)
         if taken:
             engine.give_back(*taken, outcome=Blocked("code", "changed code"))

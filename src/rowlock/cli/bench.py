@@ -9,8 +9,8 @@ import click
 from rowlock.app import Rowlock
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
-from rowlock.db.reach import in_words
-from rowlock.db.scratch import scratch
+from rowlock.db.embedded.disposable import scratch
+from rowlock.db.errors import readable_errors
 
 if TYPE_CHECKING:
     from rowlock.cli.measuring import Figures
@@ -42,7 +42,7 @@ def bench(choice: Choice, *, jobs: int, as_json: bool) -> None:
     from rowlock.cli.measuring import measure  # noqa: PLC0415
 
     named = choice.open()
-    with in_words(named.database):
+    with readable_errors(named.database):
         server = named.database.server()
         there = Rowlock(server.conninfo, schema=SCHEMA, pooler=server.pooler, listen_url=server.listen)
         with scratch(server, SCHEMA), bars() as track:

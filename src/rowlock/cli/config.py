@@ -16,7 +16,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
 from rowlock.cli.parameters import worker_options
 from rowlock.db.address import Address, Schema
-from rowlock.db.setting import Found
+from rowlock.db.setting import SettingValue
 from rowlock.errors import NotConfigured
 from rowlock.model.redact_url import redact_address
 from rowlock.model.spec import Keep
@@ -98,7 +98,7 @@ def _reach(app: Rowlock) -> Iterator[InForce]:
     yield InForce("deadline", deadline.value, _said(deadline))
 
 
-def _said(place: Address | Schema | Found[Any]) -> str:
+def _said(place: Address | Schema | SettingValue[Any]) -> str:
     """Where it was said: `--url`, `url=` and `$ROWLOCK_URL` each in the words that all settings share."""
     if place.source.startswith("--"):
         return _COMMAND_LINE

@@ -7,7 +7,7 @@ import click
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import json_option, print_json
 from rowlock.db.database import Database
-from rowlock.db.reach import in_words
+from rowlock.db.errors import readable_errors
 from rowlock.store.roles import names
 
 
@@ -33,7 +33,7 @@ def migrate(choice: Choice, *, roles: bool, sql: bool, as_json: bool) -> None:
     if sql and as_json:
         raise click.UsageError("give --sql or --json, not both")
     app = choice.open()
-    with in_words(app.database):
+    with readable_errors(app.database):
         if sql:
             _print_pending(app.database, roles=roles)
             return

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rowlock.app import Rowlock
 from rowlock.cli.options import Choice
-from rowlock.db.reach import in_words
+from rowlock.db.errors import readable_errors
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 
@@ -20,7 +20,7 @@ def opened(choice: Choice) -> Iterator[Rowlock]:
     What a command does is committed when it ends, so nothing of it joins a connection of the app's own.
     """
     app = choice.open()
-    with in_words(app.database), app, app.within(None):
+    with readable_errors(app.database), app, app.within(None):
         yield app
 
 

@@ -17,7 +17,7 @@ from rowlock.cli.queues.list import show_queues
 from rowlock.cli.tasks.list import show_tasks
 from rowlock.cli.watching import watch_option, watched
 from rowlock.cli.workers import show_workers
-from rowlock.db.reach import in_words
+from rowlock.db.errors import readable_errors
 from rowlock.errors import RowlockError
 from rowlock.model.pause import Pause
 from rowlock.model.stats import DatabaseStats, FleetStats, Recent, Stats
@@ -57,7 +57,7 @@ def _look(app: Rowlock, *, as_json: bool) -> None:
 def _last_hour(app: Rowlock) -> dict[str, int] | None:
     """How many jobs ended, and how; None for a role that may not see it."""
     try:
-        with in_words(app.database):
+        with readable_errors(app.database):
             points = app.rates(span=timedelta(hours=1)).points
     except RowlockError:
         return None

@@ -23,9 +23,9 @@ from rowlock.cli.logs import logs_of
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.parameters import worker_options
 from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
-from rowlock.db.embedded import embedded
+from rowlock.db.embedded.server import embedded
+from rowlock.db.errors import readable_errors, wait_until_reachable
 from rowlock.db.migrate import wait_for_schema
-from rowlock.db.reach import in_words, reach_at_last
 from rowlock.worker.threads import HandlerThread
 from rowlock.worker.worker import Worker
 
@@ -83,8 +83,8 @@ def worker(
         )
     output.settle()
     # Before any child is started, and while a signal still ends the process at once: there is nothing to hand back yet.
-    server = reach_at_last(app.database)
-    with in_words(app.database):
+    server = wait_until_reachable(app.database)
+    with readable_errors(app.database):
         asyncio.run(wait_for_schema(server, app.database.schema, deadline=app.database.deadline.value))
     if processes == 1:
         _work(app, one, grace=grace, parent=parent)
@@ -93,7 +93,7 @@ def worker(
 
 
 def _work(app: Rowlock, one: Worker, *, grace: timedelta, parent: int | None) -> None:
-    with in_words(app.database):
+    with readable_errors(app.database):
         one.ends_worn_out = True
         stop = _Stop(one, grace=grace, parent=parent)
         asyncio.run(_run_until_stopped(one, stop, start_anew=partial(_start_anew, app, parent=parent)))

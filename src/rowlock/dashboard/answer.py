@@ -30,7 +30,7 @@ from rowlock.dashboard.page import Elsewhere, Page, check_known, read_asked
 from rowlock.dashboard.render import address, main_part, whole
 from rowlock.dashboard.threads import Threads
 from rowlock.dashboard.visitor import Role, Visitor
-from rowlock.db.trouble import passes
+from rowlock.db.errors import is_transient
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
 from rowlock.model.names import shown as plainly
 from rowlock.model.redact import redact_text
@@ -287,4 +287,4 @@ def _said_of(error: Exception) -> tuple[int, str]:
     told = [told for start, told in _TOLD.items() if state.startswith(start)]
     if told:
         return told[0]
-    return _AWAY if passes(error) else (500, "something went wrong; the log of the dashboard says what")
+    return _AWAY if is_transient(error) else (500, "something went wrong; the log of the dashboard says what")

@@ -14,7 +14,7 @@ from rowlock.model.pause import Pause
 from rowlock.model.schedule import Schedule
 from rowlock.model.stats import Count, Stats
 from rowlock.model.words import count, span
-from rowlock.store.gauges import Approvals
+from rowlock.store.stats.counts import ApprovalsCount
 
 Urgency = Literal["red", "amber", "approval", "paused"]
 
@@ -67,7 +67,7 @@ def notices(
     schedules: Sequence[Schedule],
     failed_lately: Mapping[str, int],
     lately: str,
-    approvals: Sequence[Approvals] = (),
+    approvals: Sequence[ApprovalsCount] = (),
     passing: Mapping[str, str] = _NONE_PASSING,
 ) -> tuple[Notice, ...]:
     """Everything, the most urgent first. `failed_lately` counts by task what failed in the span that is `lately`.
@@ -154,7 +154,7 @@ def _suspects(stats: Stats) -> Iterator[Notice]:
             yield Notice(f"suspects {name}", "amber", what, says, "/jobs", asked, suspects)
 
 
-def _approvals(approvals: Sequence[Approvals]) -> Iterator[Notice]:
+def _approvals(approvals: Sequence[ApprovalsCount]) -> Iterator[Notice]:
     for one in approvals:
         waiting = Count(one.jobs, more=one.more)
         says = "somebody has to fill in a form before they go on"

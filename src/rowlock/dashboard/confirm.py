@@ -16,7 +16,7 @@ from rowlock.model.answer import Preview
 from rowlock.model.filter import Filter
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.model.words import count
-from rowlock.store import scan
+from rowlock.store.find import pages, windows
 
 _WITHIN: Final = timedelta(seconds=1)
 # While somebody reads a preview, more jobs fail. So many more than were expected are still what was meant.
@@ -32,7 +32,7 @@ async def preview(desk: Desk, verb: VerbName, wanted: Filter) -> Preview:
     """What a verb would do, counted for a second at most."""
     named, enough = VERBS[verb], enough_after(_WITHIN)
     return await desk.look.database.aconverse(
-        lambda _resend: scan.preview(wanted, named, looks=scan.BRIEF, enough=enough), atomic=False
+        lambda _resend: pages.preview(wanted, named, looks=windows.BRIEF, enough=enough), atomic=False
     )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from rowlock.model.timeline import TimelineBranch, TimelineStep
-from rowlock.store.timeline import Values, with_values
+from rowlock.store.workflows.timeline import Values, with_values
 
 MOST_LINES: Final = 300
 """So many are read and drawn at once."""

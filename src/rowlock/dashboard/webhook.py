@@ -27,7 +27,8 @@ from rowlock.model.filter import Filter
 from rowlock.model.names import shown
 from rowlock.model.record import JobRecord
 from rowlock.model.words import span
-from rowlock.store import explain, outline, scan
+from rowlock.store import explain
+from rowlock.store.find import pages, windows
 from rowlock.store.query import Conversation, alone
 
 MAX_BODY: Final = 1_000_000
@@ -203,7 +204,7 @@ def _meant(to: str) -> Conversation[JobRecord | None]:
         if not held:
             return None
         job = UUID(str(held[0].job))
-    found = yield from outline.page(Filter(ids=[job]), limit=1, before=None, looks=scan.BRIEF)
+    found = yield from pages.page(Filter(ids=[job]), limit=1, before=None, looks=windows.BRIEF)
     return found.records[0] if found.records else None
 
 

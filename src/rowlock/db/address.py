@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_attempts, conninfo_to_dict, make_conninfo
 
 from rowlock.db.setting import Setting, check_span, parse_seconds
+from rowlock.db.threads import in_own_thread
 from rowlock.errors import InvalidOption, NotConfigured
 from rowlock.model.names import check_schema, shown
 from rowlock.model.redact_url import redact_address
@@ -153,3 +155,37 @@ DEADLINE: Final = Setting(
     parse_seconds,
     partial(check_span, least=timedelta(milliseconds=100)),
 )
+
+
+async def with_host_addresses(conninfo: str) -> str:
+    """The same address with `hostaddr` beside each host name; the names stay, for TLS and passwords belong to them.
+
+    What has no names stays as it is: sockets, IP addresses, and services, whose file libpq alone reads.
+    """
+    params = conninfo_to_dict(conninfo)
+    if params.get("service") or os.environ.get("PGSERVICE"):
+        return conninfo
+    hosts = str(params.get("host") or os.environ.get("PGHOST") or "").split(",")
+    if not any(_is_name(host) for host in hosts):
+        return conninfo
+    return await in_own_thread(partial(_with_addresses, conninfo, params))
+
+
+def _with_addresses(conninfo: str, params: dict[str, Any]) -> str:
+    # psycopg makes one attempt for each address; for prefer-standby each of them twice, which it will do itself later.
+    attempts = conninfo_attempts({**params, "target_session_attrs": "any"})
+    each = {
+        name: [str(attempt.get(name, os.environ.get(variable, ""))) for attempt in attempts]
+        for name, variable in (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR"), ("port", "PGPORT"))
+    }
+    return make_conninfo(conninfo, **{name: ",".join(values) for name, values in each.items() if any(values)})
+
+
+def _is_name(host: str) -> bool:
+    if not host or host.startswith(("/", "@")):
+        return False
+    try:
+        ip_address(host)
+    except ValueError:
+        return True
+    return False

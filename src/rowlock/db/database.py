@@ -16,12 +16,12 @@ import psycopg
 
 from rowlock.db import borrowed, migrate
 from rowlock.db.address import DEADLINE, LISTEN_URL, POOLER, Address, Schema, find_schema, writable
-from rowlock.db.embedded import embedded
+from rowlock.db.embedded.server import embedded
+from rowlock.db.errors import ErrorKind, error_kind, first_line, is_connection_lost
+from rowlock.db.migrate import roles_script as role_script
 from rowlock.db.pool import AsyncPool, Pool
-from rowlock.db.roles import script as role_script
 from rowlock.db.session import Server, aconverse, arun, connect, converse, run
-from rowlock.db.setting import Found
-from rowlock.db.trouble import Trouble, broken, first_line, trouble
+from rowlock.db.setting import SettingValue
 from rowlock.db.within import Framework, Within
 from rowlock.errors import Locked, RowlockError, SchemaMissing
 from rowlock.store.query import Conversation
@@ -87,17 +87,17 @@ class Database:
         return self._schema
 
     @property
-    def pooler(self) -> Found[bool | None]:
+    def pooler(self) -> SettingValue[bool | None]:
         """Whether a pooler stands before it that lends connections for one transaction; None is to be found out."""
         return POOLER.find(self._pooler)
 
     @property
-    def listen_url(self) -> Found[str | None]:
+    def listen_url(self) -> SettingValue[str | None]:
         """An address around that pooler, on which notifications come through."""
         return LISTEN_URL.find(self._listen_url)
 
     @property
-    def deadline(self) -> Found[timedelta]:
+    def deadline(self) -> SettingValue[timedelta]:
         """How long a caller waits for an answer."""
         return DEADLINE.find(self._deadline)
 
@@ -193,7 +193,7 @@ class Database:
                 pause = patience.after(error, reached=self._reached)
                 if pause is None:
                     raise self.explained(error) from error
-                if broken(error):
+                if is_connection_lost(error):
                     self._pool.close()
                     resend = True
             time.sleep(pause)
@@ -219,7 +219,7 @@ class Database:
                 pause = patience.after(error, reached=self._reached)
                 if pause is None:
                     raise self.explained(error) from error
-                if broken(error):
+                if is_connection_lost(error):
                     await self._apool.close()
                     resend = True
             await asyncio.sleep(pause)
@@ -255,9 +255,9 @@ class Database:
             )
         return error
 
-    def looking(self, *, within: timedelta) -> Looking:
+    def looking(self, *, within: timedelta) -> ReadOnlyDatabase:
         """This database on connections of their own that only look, each statement `within` so long."""
-        return Looking(self, within=within)
+        return ReadOnlyDatabase(self, within=within)
 
     def close(self) -> None:
         """Close the connections of sync callers."""
@@ -269,7 +269,7 @@ class Database:
         self._pool.close()
 
 
-class Looking(Database):
+class ReadOnlyDatabase(Database):
     """Another's database, wherever that is now, to look at: PostgreSQL refuses to write, or to look for too long."""
 
     def __init__(self, whole: Database, *, within: timedelta) -> None:
@@ -283,7 +283,7 @@ class Looking(Database):
         return self._whole.named_schema
 
     @property
-    def deadline(self) -> Found[timedelta]:
+    def deadline(self) -> SettingValue[timedelta]:
         """How long a caller waits for an answer."""
         return self._whole.deadline
 
@@ -303,9 +303,9 @@ class _Patience:
 
     def after(self, error: psycopg.Error, *, reached: bool) -> float | None:
         """Seconds to wait before the next try; None when the error is the answer."""
-        kind = trouble(error)
-        if kind is Trouble.AGAIN and error.sqlstate in _SAID_BY_A_TIMEOUT:
+        kind = error_kind(error)
+        if kind is ErrorKind.AGAIN and error.sqlstate in _SAID_BY_A_TIMEOUT:
             return None  # it has waited long enough
-        passes = (kind is Trouble.GONE and reached) or kind is Trouble.AGAIN
+        passes = (kind is ErrorKind.GONE and reached) or kind is ErrorKind.AGAIN
         pause = next(self._pauses, None) if passes else None
         return pause if pause == _PAUSES[0] or time.monotonic() < self._until else None

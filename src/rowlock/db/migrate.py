@@ -7,25 +7,24 @@ import logging
 import random
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 import psycopg
 from psycopg import errors
 
-from rowlock.db.link import Link
+from rowlock.db.errors import PATIENCE, SAY_EVERY, first_line, is_transient
 from rowlock.db.partitions import make_partitions
-from rowlock.db.roles import grant_rights, make_roles
 from rowlock.db.session import AsyncConnection, Server, Session, arun, run
-from rowlock.db.trouble import first_line, passes
-from rowlock.errors import Locked, SchemaMissing
+from rowlock.db.worker_connection import ReconnectingConnection
+from rowlock.errors import Locked, RowlockError, SchemaMissing
+from rowlock.store import roles
 from rowlock.store import schema as schema_store
 from rowlock.store.query import qualified
 from rowlock.store.schema import Blocker, Migration
 
 log = logging.getLogger("rowlock.worker")
 
-PATIENCE = 60.0
-SAY_EVERY = 10.0  # a line while a worker waits
 
 # A migration that waits for a reader of a table makes every claim and every settle wait behind it. So it gives up
 # soon, lets them pass and tries again, for so long in all.
@@ -142,7 +141,7 @@ def _version(connection: Session, schema: str) -> int:
 
 async def wait_for_schema(server: Server | str, schema: str, *, deadline: timedelta) -> None:
     """Return when the schema is there; a worker that starts before `migrate` has run waits for it, within reason."""
-    link = Link(server, schema, name="rowlock start", deadline=deadline.total_seconds())
+    link = ReconnectingConnection(server, schema, name="rowlock start", deadline=deadline.total_seconds())
     patience, next_line = time.monotonic() + PATIENCE, 0.0
     try:
         while True:
@@ -156,7 +155,7 @@ async def wait_for_schema(server: Server | str, schema: str, *, deadline: timede
                     next_line = time.monotonic() + SAY_EVERY
                     log.warning("%s (waiting)", error)
             except psycopg.Error as error:
-                if not passes(error):
+                if not is_transient(error):
                     raise
                 await connection.close()
                 log.warning("%s; trying again", first_line(error))
@@ -175,3 +174,27 @@ async def check_schema(connection: AsyncConnection, schema: str) -> None:
     unfit = schema_store.unfit(schema, version=version, compatible=compatible)
     if unfit is not None:
         raise SchemaMissing(unfit)
+
+
+def make_roles(connection: Session, schema: str) -> None:
+    """Make the roles that the server lacks; each in a transaction of its own, for they belong to all its databases."""
+    lacking = run(connection.cursor(), roles.missing(schema), schema)
+    for role in lacking:
+        try:
+            with suppress(errors.DuplicateObject, errors.UniqueViolation):  # somebody else was faster
+                connection.execute(roles.creation([role]).encode())
+        except errors.InsufficientPrivilege as error:
+            raise RowlockError(
+                f"this role may not make others: {error.diag.message_primary}; have somebody with CREATEROLE say\n"
+                f"{roles.creation(lacking)}\nand run: rowlock migrate --roles"
+            ) from error
+
+
+def grant_rights(connection: Session, schema: str) -> None:
+    """Give every role its rights, and no others, in the transaction that is open."""
+    connection.execute(roles.grants(schema).encode(), prepare=False)
+
+
+def roles_script(connection: Session, schema: str) -> str:
+    """The SQL that all of this comes to."""
+    return "\n".join([roles.creation(run(connection.cursor(), roles.missing(schema), schema)), roles.grants(schema)])

@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary, finalize
 
 import psycopg
 
-from rowlock.db.apart import apart
 from rowlock.db.session import AsyncSession, Server, Session, aconnect, connect
+from rowlock.db.threads import in_own_thread
 
 S = TypeVar("S", bound=Session | AsyncSession)
 
@@ -47,7 +47,7 @@ class Pool:
         if not pool.free.acquire(timeout=min(self._deadline(), threading.TIMEOUT_MAX)):
             raise _all_in_use(self._deadline())
         try:
-            connection = taken(pool.idle) or self._connect()
+            connection = take_idle(pool.idle) or self._connect()
             try:
                 yield connection
             finally:
@@ -83,11 +83,11 @@ class _ProcessPool:
 
     def close(self) -> None:
         """Close connections, unless they belong to the process that this one was forked from."""
-        while self.pid == os.getpid() and (connection := taken(self.idle)):
+        while self.pid == os.getpid() and (connection := take_idle(self.idle)):
             connection.close()
 
 
-def taken(idle: list[S]) -> S | None:
+def take_idle(idle: list[S]) -> S | None:
     """One of the idle connections, if there is one: to look first and take then is two steps, for threads."""
     try:
         return idle.pop()
@@ -121,7 +121,7 @@ class AsyncPool:
         except TimeoutError:
             raise _all_in_use(self._deadline()) from None
         try:
-            connection = taken(pool.idle) or await self._connect()
+            connection = take_idle(pool.idle) or await self._connect()
             try:
                 yield connection
             finally:
@@ -133,13 +133,13 @@ class AsyncPool:
             pool.free.release()
 
     async def _connect(self) -> AsyncSession:
-        server = await apart(self._server)  # the first call may start an embedded server
+        server = await in_own_thread(self._server)  # the first call may start an embedded server
         return await aconnect(server, name=self._name, deadline=self._deadline())
 
     async def close(self) -> None:
         """Close the idle connections of the running loop."""
         pool = self._here()
-        while connection := taken(pool.idle):
+        while connection := take_idle(pool.idle):
             await connection.close()
 
     def abandon(self) -> None:
@@ -172,5 +172,5 @@ class _LoopPool:
         self.free = asyncio.Semaphore(_MOST)
 
     def abandon(self) -> None:
-        while self.pid == os.getpid() and (connection := taken(self.idle)):
+        while self.pid == os.getpid() and (connection := take_idle(self.idle)):
             connection.pgconn.finish()

@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
-from rowlock.db.resolve import resolved
+from rowlock.db.address import with_host_addresses
 from rowlock.store.query import Conversation, Copy, Explained, Query, Said, statement
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf, en
     server = server_at(server)
     try:
         connection = await AsyncSession.connect(
-            await resolved(server.conninfo), application_name=name, **_options(deadline)
+            await with_host_addresses(server.conninfo), application_name=name, **_options(deadline)
         )
     except psycopg.Error as error:  # psycopg's frames keep the socket of an attempt that has timed out
         raise error.with_traceback(None) from None

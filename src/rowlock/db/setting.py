@@ -19,7 +19,7 @@ LONGEST: Final = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class SettingValue(Generic[T]):
     """A value in force; `source` is where it was said, `name=` or `$VARIABLE`, or "default"."""
 
     source: str
@@ -44,17 +44,21 @@ class Setting(Generic[T]):
         """What was given, else what the environment says, else the default."""
         return self.find(given).value
 
-    def find(self, given: T | None) -> Found[T]:
+    def find(self, given: T | None) -> SettingValue[T]:
         """The same, with where it was said."""
         if given is not None:
             return self._found(f"{self.name}=", partial(self.check, given))
         text = os.environ.get(self.variable)
-        return self._found(f"${self.variable}", partial(self.read, text)) if text else Found("default", self.default)
+        return (
+            self._found(f"${self.variable}", partial(self.read, text))
+            if text
+            else SettingValue("default", self.default)
+        )
 
     @staticmethod
-    def _found(source: str, value: Callable[[], T]) -> Found[T]:
+    def _found(source: str, value: Callable[[], T]) -> SettingValue[T]:
         try:
-            return Found(source, value())
+            return SettingValue(source, value())
         except InvalidOption as fault:
             raise InvalidOption(f"{source.removesuffix('=')}={fault}") from None
 

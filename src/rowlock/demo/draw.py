@@ -14,7 +14,8 @@ from rowlock.demo.ledger import Ledger
 from rowlock.demo.picture import Card, CardState, Checkout, Chip, Picture
 from rowlock.demo.watch import Watch
 from rowlock.model.timeline import Timeline
-from rowlock.store.stats import Place, WorkerNow
+from rowlock.store.results import JobStatus
+from rowlock.store.stats.workers import WorkerRow
 
 _SHOWN = 24
 _NEWS = 14
@@ -78,7 +79,7 @@ def draw(drawing: Drawing, watch: Watch, ledger: Ledger, crew: Crew) -> Picture:
     )
 
 
-def _card(drawing: Drawing, member: Member, row: WorkerNow | None, held: Iterable[Place], *, others: bool) -> Card:
+def _card(drawing: Drawing, member: Member, row: WorkerRow | None, held: Iterable[JobStatus], *, others: bool) -> Card:
     state = _state(drawing, member, row)
     dead = state == "crashed"
     jobs = tuple(_chip(place, ghost=dead) for place in held)
@@ -95,7 +96,7 @@ def _card(drawing: Drawing, member: Member, row: WorkerNow | None, held: Iterabl
     )
 
 
-def _state(drawing: Drawing, member: Member, row: WorkerNow | None) -> CardState:
+def _state(drawing: Drawing, member: Member, row: WorkerRow | None) -> CardState:
     if member.is_alive:
         if member.process.pid in drawing.stopping:
             return "stopping"
@@ -123,7 +124,7 @@ def says_of(state: CardState, jobs: tuple[Chip, ...], lease: float | None, *, ot
             return f"Is dead. Its {count} still say running: ghosts. {taken}."
 
 
-def _chip(place: Place, *, ghost: bool = False) -> Chip:
+def _chip(place: JobStatus, *, ghost: bool = False) -> Chip:
     return Chip(
         id=place.id,
         task=place.task,

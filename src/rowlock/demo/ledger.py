@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rowlock.store import stats
+from rowlock.store import results
 from rowlock.store.query import Query
-from rowlock.store.stats import Place
+from rowlock.store.results import JobStatus
 
 LIVE = ("waiting", "ready", "running")
 
-Ask = Callable[[Query[Place]], list[Place]]
+Ask = Callable[[Query[JobStatus]], list[JobStatus]]
 
 _CHUNK = 1_000
 
@@ -60,7 +60,7 @@ class Ledger:
             self.enqueued.append(job)
             self._open[job] = 0
 
-    def compare(self, rows: Iterable[Place]) -> list[Place]:
+    def compare(self, rows: Iterable[JobStatus]) -> list[JobStatus]:
         """Take in where the database says the open jobs are; answers those with news: tried again, or ended."""
         seen = {row.id: row for row in rows}
         news = []
@@ -87,7 +87,7 @@ class Ledger:
         for start in range(0, len(self.enqueued), _CHUNK):
             ids = self.enqueued[start : start + _CHUNK]
             rows = defaultdict(list)
-            for row in ask(stats.places(ids)):
+            for row in ask(results.statuses(ids)):
                 rows[row.id].append(row)
             lost += sum(job not in rows for job in ids)
             ended_twice += sum(len(places) > 1 for places in rows.values())
@@ -96,6 +96,6 @@ class Ledger:
         return Audit(len(self.enqueued), states, retried, lost, ended_twice)
 
 
-def _retries(row: Place) -> int:
+def _retries(row: JobStatus) -> int:
     """How many of its failed attempts were followed by another one, or will be."""
     return row.failures - (row.state == "failed" and row.reason != "poison" and row.failures > 0)

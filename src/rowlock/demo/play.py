@@ -12,10 +12,10 @@ from pathlib import Path
 from random import Random
 
 from rowlock.app import Rowlock
-from rowlock.db.embedded import EmbeddedPostgres
-from rowlock.db.reach import in_words
+from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.db.errors import readable_errors
 from rowlock.db.session import connect
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.demo.crew import Crew, Member
 from rowlock.demo.ledger import Audit, Ledger
 from rowlock.demo.scene import Scene
@@ -61,7 +61,7 @@ class Report:
 class Play:
     """One run of the demo."""
 
-    def __init__(self, plan: Plan, *, app: Rowlock, crew: Crew, database: Steady) -> None:
+    def __init__(self, plan: Plan, *, app: Rowlock, crew: Crew, database: ReconnectingSyncConnection) -> None:
         self._plan = plan
         self._app = app
         self._crew = crew
@@ -161,7 +161,7 @@ def staged(plan: Plan, folder: Path) -> Iterator[Play]:
     """Everything that a demo needs, running: a server in the folder, an empty database, the workers."""
     with ExitStack() as stack:
         server, app, url = stack.enter_context(prepared(folder))
-        database = Steady(url, app.database.schema, name="rowlock demo")
+        database = ReconnectingSyncConnection(url, app.database.schema, name="rowlock demo")
         stack.callback(database.close)
         crew = stack.enter_context(Crew(size=WORKERS, url=url, folder=server.folder))
         yield Play(plan, app=app, crew=crew, database=database)
@@ -178,7 +178,7 @@ def prepared(folder: Path) -> Iterator[tuple[EmbeddedPostgres, Rowlock, str]]:
         (server.folder / ".gitignore").write_text("*\n", encoding="utf-8")
         url = _empty_database(server)
         app = stack.enter_context(Rowlock(url))
-        stack.enter_context(in_words(app.database))
+        stack.enter_context(readable_errors(app.database))
         app.include(tasks)
         app.migrate()
         yield server, app, url

@@ -17,10 +17,10 @@ from random import Random
 from uuid import UUID
 
 from rowlock.app import Rowlock
-from rowlock.db.embedded import EmbeddedPostgres
+from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.session import Session, connect
-from rowlock.db.steady import Steady, Unreachable
-from rowlock.db.trouble import passes
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.demo.crew import Crew, Member
 from rowlock.demo.draw import Drawing, draw
 from rowlock.demo.ledger import Audit, Ledger
@@ -29,7 +29,7 @@ from rowlock.demo.play import WORKERS, prepared
 from rowlock.demo.tasks import checkout, stream, tick
 from rowlock.demo.watch import Watch
 from rowlock.errors import InvalidOption
-from rowlock.store import catalogue
+from rowlock.store.stats import server
 
 _TICK = 0.25
 _RATE = 7.0  # jobs a second
@@ -43,7 +43,9 @@ _MOST_CHECKOUTS = 3
 class Sandbox:
     """What the buttons do, each from any thread; `picture` is what there is to see."""
 
-    def __init__(self, *, server: EmbeddedPostgres, app: Rowlock, url: str, crew: Crew, database: Steady) -> None:
+    def __init__(
+        self, *, server: EmbeddedPostgres, app: Rowlock, url: str, crew: Crew, database: ReconnectingSyncConnection
+    ) -> None:
         self._server, self._app, self._url = server, app, url
         self._crew = crew
         self._database = database
@@ -216,12 +218,12 @@ class Sandbox:
                 with self._lock:
                     self._feed()
                     self._watch.look()
-                    vacuum = self._database.run(catalogue.vacuum()) if self._snapshot is not None else []
+                    vacuum = self._database.run(server.vacuum()) if self._snapshot is not None else []
                     self._drawing.dead_rows = vacuum[0].dead if vacuum else None
                     self._drawing.look_at_checkouts(self._app)
                     self.picture = draw(self._drawing, self._watch, self._ledger, self._crew)
             except Exception as error:
-                if not isinstance(error, Unreachable) and not passes(error):
+                if not isinstance(error, Unreachable) and not is_transient(error):
                     raise
                 self.picture = replace(self.picture, postgres="away")
 
@@ -240,7 +242,7 @@ def sandbox(folder: Path) -> Iterator[tuple[Sandbox, Rowlock]]:
     """A sandbox, running, and the app whose dashboard shows it."""
     with ExitStack() as stack:
         server, app, url = stack.enter_context(prepared(folder))
-        database = Steady(url, app.database.schema, name="rowlock demo")
+        database = ReconnectingSyncConnection(url, app.database.schema, name="rowlock demo")
         stack.callback(database.close)
         crew = stack.enter_context(Crew(size=WORKERS, url=url, folder=server.folder))
         played = Sandbox(server=server, app=app, url=url, crew=crew, database=database)

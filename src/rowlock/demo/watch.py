@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import LIVE, Audit, Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
 from rowlock.model.answer import Event
-from rowlock.store import stats
-from rowlock.store.stats import Place, WorkerNow
+from rowlock.store import events as events_store
+from rowlock.store import results
+from rowlock.store.results import JobStatus
+from rowlock.store.stats import workers
+from rowlock.store.stats.workers import WorkerRow
 
 _EVENTS = 200
 _RATES = 60
@@ -40,12 +43,12 @@ class Victim:
 class Watch:
     """What has been seen so far."""
 
-    def __init__(self, *, database: Steady, ledger: Ledger, crew: Crew) -> None:
+    def __init__(self, *, database: ReconnectingSyncConnection, ledger: Ledger, crew: Crew) -> None:
         self.victims: list[Victim] = []
         self.rescued = 0
-        self.workers: dict[int, WorkerNow] = {}  # by the number of their process
-        self.places: list[Place] = []  # of the jobs that had not ended when one last looked
-        self.ended: deque[Place] = deque(maxlen=_ENDED)  # the latest
+        self.workers: dict[int, WorkerRow] = {}  # by the number of their process
+        self.places: list[JobStatus] = []  # of the jobs that had not ended when one last looked
+        self.ended: deque[JobStatus] = deque(maxlen=_ENDED)  # the latest
         self._database = database
         self._ledger = ledger
         self._crew = crew
@@ -66,13 +69,13 @@ class Watch:
 
     def look(self) -> None:
         """Read the database."""
-        self.places = self._database.run(stats.places(self._ledger.open))
+        self.places = self._database.run(results.statuses(self._ledger.open))
         news = self._ledger.compare(self.places)
         self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in self.places)
         self.ended.extend(place for place in news if place.state not in LIVE)
         self._tell_news(news)
-        self._see_workers(self._database.run(stats.workers()))
-        self._tell_rescues(self._database.run(stats.events(limit=_EVENTS)))
+        self._see_workers(self._database.run(workers.worker_rows()))
+        self._tell_rescues(self._database.run(events_store.latest(limit=_EVENTS)))
 
     def audit(self) -> Audit:
         """Look for every job that was ever enqueued."""
@@ -80,7 +83,7 @@ class Watch:
 
     def held_by(self, worker: str) -> int:
         """How many jobs the database says a worker holds."""
-        return sum(row.held for row in self._database.run(stats.workers()) if row.id == worker)
+        return sum(row.held for row in self._database.run(workers.worker_rows()) if row.id == worker)
 
     # What the demo itself does, told as it happens
 
@@ -109,7 +112,7 @@ class Watch:
 
     # What the database says
 
-    def _tell_news(self, news: Iterable[Place]) -> None:
+    def _tell_news(self, news: Iterable[JobStatus]) -> None:
         retried = []
         for place in news:
             if place.state in LIVE:
@@ -124,7 +127,7 @@ class Watch:
             attempt = f"attempt {place.failures} of {place.attempts}"
             self.tell("retry", f"{place.task} {_short(place.id)} failed, {attempt}; {when}")
 
-    def _see_workers(self, rows: Iterable[WorkerNow]) -> None:
+    def _see_workers(self, rows: Iterable[WorkerRow]) -> None:
         # Oldest first, so that of several incarnations of one process the last one stays.
         now = {self._numbers[row.pid]: row for row in rows if row.pid in self._numbers}
         for number, row in now.items():

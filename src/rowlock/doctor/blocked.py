@@ -12,7 +12,7 @@ from rowlock.model.checkup import Finding
 from rowlock.model.words import count, span
 from rowlock.store.doctor import LockHolder
 from rowlock.store.doctor_rounds import Facts
-from rowlock.store.survey import LOCKED
+from rowlock.store.stats.collect import LOCKED
 
 _GROUP = "locks"
 CAUSES: Final = ("table locks", "duty locks", "job locks")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowlock.model.checkup import Finding, Level
 from rowlock.store.doctor_rounds import Facts
-from rowlock.store.survey import LOCKED
+from rowlock.store.stats.collect import LOCKED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from rowlock.model.explanation import Cause
 from rowlock.model.record import JobRecord
 from rowlock.model.situation import Candidate, Situation
 from rowlock.model.words import count, span
-from rowlock.store.jobs import SUSPECT_FROM
+from rowlock.store.claim import SUSPECT_FROM
 
 
 def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:

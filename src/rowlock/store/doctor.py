@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from rowlock.store import jobs
-from rowlock.store.intervals import interval
-from rowlock.store.jobs import PRIORITIES, Lane
-from rowlock.store.query import Explained, Query, Row, array, first
+from rowlock.store import claim as claim_store
+from rowlock.store.claim import PRIORITIES, Lane
+from rowlock.store.query import Explained, Query, Row, array, first, interval
 
 
 class Setting(NamedTuple):
@@ -302,7 +301,7 @@ def attempts(*, worker: str) -> Query[tuple[str, str]]:
 def claim(queue: str, *, limit: int, worker: str) -> Query[Cost]:
     """Claim jobs of a queue from the bottom, as workers do; answers what it cost, in place of the jobs."""
     lanes = [Lane(queue, priority) for priority in PRIORITIES]
-    return cost_of(jobs.claim(lanes=lanes, limit=limit, worker=worker))
+    return cost_of(claim_store.claim(lanes=lanes, limit=limit, worker=worker))
 
 
 def cost_of(query: Query[Any]) -> Query[Cost]:

@@ -12,11 +12,14 @@ from rowlock.model.outcome import Succeeded
 from rowlock.model.pause import Pause
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.stats import Stats
-from rowlock.store import doctor, jobs, pauses, schema, workers
-from rowlock.store.atomic import undone
+from rowlock.store import doctor, pauses, schema, workers
+from rowlock.store import enqueue as enqueue_store
+from rowlock.store import settle as settle_store
 from rowlock.store.query import Conversation, Query
 from rowlock.store.schema import PARTITIONED, Partition
-from rowlock.store.survey import TIMEOUT, ask, survey, why_not
+from rowlock.store.stats.collect import collect_stats, try_query, why_unknown
+from rowlock.store.stats.counts import TIMEOUT
+from rowlock.store.transaction import undone
 
 T = TypeVar("T")
 
@@ -103,7 +106,7 @@ def look(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> 
     facts.lock_holders = yield from _learn("lock holders", doctor.lock_holders(_MOST_NAMED), facts.unknown)
     facts.duty_holders = yield from _learn("duty holders", doctor.duty_holders(_MOST_NAMED), facts.unknown)
     try:
-        facts.stats = yield from survey()
+        facts.stats = yield from collect_stats()
     except Exception as error:
         facts.unknown["stats"] = _missing(error)
     unknown = facts.unknown
@@ -151,7 +154,7 @@ def _look_at_parts(facts: Facts, *, longest: timedelta) -> Conversation[None]:
 def _learn(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
     """Ask one thing; what is refused, takes too long or is about a table that is not there is unknown."""
     try:
-        return (yield from ask(part, query, unknown))
+        return (yield from try_query(part, query, unknown))
     except Exception as error:
         unknown[part] = _missing(error)
         return None
@@ -195,7 +198,7 @@ def _try(part: str, conversation: Conversation[T], unknown: dict[str, str]) -> C
         state = getattr(error, "sqlstate", None)
         if state is None or state.startswith(("08", "57P")):
             raise
-        unknown[part] = why_not(state, error)
+        unknown[part] = why_unknown(state, error)
         return None
 
 
@@ -213,12 +216,12 @@ def _whole_way(*, version: str) -> Conversation[JobCost]:
         new = [NewJob(job_id, queue, "rowlock doctor", "{}", 0, 1) for job_id in new_ids(BATCH)]
         enqueued = []
         for job in new[:_ALONE]:
-            enqueued += yield doctor.cost_of(jobs.put(job))
-        yield jobs.enqueue(new[_ALONE:])
+            enqueued += yield doctor.cost_of(enqueue_store.insert_one(job))
+        yield enqueue_store.insert(new[_ALONE:])
         [claimed] = yield doctor.claim(queue, limit=BATCH, worker=worker)
         held: list[tuple[str, str]] = yield doctor.attempts(worker=worker)
         done = [(_attempt(*pair), Succeeded(None), timedelta(days=1)) for pair in held]
-        [settled] = yield doctor.cost_of(jobs.settle(done))
+        [settled] = yield doctor.cost_of(settle_store.settle_jobs(done))
         rounds.append((min(cost.took for cost in enqueued), claimed.took / BATCH, settled.took / BATCH))
     return JobCost(*map(min, zip(*rounds, strict=True)))
 

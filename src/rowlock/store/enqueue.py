@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
@@ -11,10 +11,20 @@ from uuid import UUID
 from rowlock.errors import KeyTaken
 from rowlock.model.key import Key
 from rowlock.model.row import NewJob
-from rowlock.store.atomic import all_or_nothing
-from rowlock.store.intervals import instant, later
-from rowlock.store.jobs import chunks, enqueue, put, span_of
-from rowlock.store.query import LARGEST_STATEMENT, Conversation, Copy, Query, array, first, numbers, plain_array
+from rowlock.store.query import (
+    LARGEST_STATEMENT,
+    Conversation,
+    Copy,
+    Query,
+    array,
+    first,
+    instant,
+    interval,
+    later,
+    numbers,
+    plain_array,
+)
+from rowlock.store.transaction import all_or_nothing
 
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
@@ -60,7 +70,7 @@ def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation
         yield from _load(jobs)
         return existing
     if len(jobs) == 1 and not resend and jobs[0].key is None:
-        yield put(jobs[0])
+        yield insert_one(jobs[0])
         return existing
     if resend and (keyed := [job.id for job in jobs if job.key is not None]):
         there = set((yield sent_before(keyed)))
@@ -94,7 +104,7 @@ def _insert(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[Sequence[Ne
         except _SomeAreHeld:
             return jobs
         return ()
-    inserted = yield enqueue(jobs)
+    inserted = yield insert(jobs)
     if resend and inserted:
         yield _take_back(inserted)
     return ()
@@ -105,7 +115,7 @@ class _SomeAreHeld(Exception):
 
 
 def _take(jobs: Sequence[NewJob]) -> Conversation[None]:
-    inserted = yield enqueue(jobs)
+    inserted = yield insert(jobs)
     if len(inserted) < len(jobs):
         raise _SomeAreHeld
 
@@ -215,3 +225,71 @@ def sweep_keys(limit: int, *, without: Iterable[str] = ()) -> Query[int]:
 def peek_key(*, without: Iterable[str] = ()) -> Query[str]:
     """The key that would be seen to first, if there is one."""
     return Query("swept_peek", {"without": array(without)}, first)
+
+
+# Rows per statement of a bulk enqueue: large enough that the round trip vanishes, small enough to keep messages short.
+CHUNK = 2_000
+
+
+def insert(jobs: Sequence[NewJob]) -> Query[str]:
+    """Insert jobs; answers the ids that were inserted."""
+    ids, queues, tasks, args, priorities, attempts, run_ats, delays, lifetimes, tags, keys, *_ = zip(*jobs, strict=True)
+    return Query(
+        "job_enqueue",
+        {
+            "ids": plain_array(ids),
+            "queues": array(queues),
+            "tasks": array(tasks),
+            "args": array(args),
+            "priorities": plain_array(map(str, priorities)),
+            "attempts": plain_array(map(str, attempts)),
+            "run_ats": array(moment and instant(moment) for moment in run_ats),
+            "delays": array(map(span_of, delays)),
+            "lifetimes": array(map(span_of, lifetimes)),
+            "tags": array(some and array(some) for some in tags),
+            "keys": array(keys),
+            "versions": numbers(job.version for job in jobs),
+            "parents": array(job.parent for job in jobs),
+        },
+        first,
+    )
+
+
+def span_of(span: timedelta | None) -> str | None:
+    """A span, if there is one, as the database reads it."""
+    return None if span is None else interval(span)
+
+
+def insert_one(job: NewJob) -> Query[str]:
+    """Insert one job without a key; answers its id, unless it was there before."""
+    return Query(
+        "job_put",
+        {
+            "id": job.id,
+            "queue": job.queue,
+            "task": job.task,
+            "args": job.args,
+            "priority": str(job.priority),
+            "attempts": str(job.attempts),
+            "run_at": None if job.run_at is None else instant(job.run_at),
+            "delay": span_of(job.delay),
+            "lifetime": span_of(job.lifetime),
+            "tags": None if job.tags is None else array(job.tags),
+            "version": None if job.version is None else str(job.version),
+        },
+        first,
+    )
+
+
+def chunks(jobs: Iterable[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Statement-sized pieces, by rows and by characters."""
+    chunk: list[NewJob] = []
+    size = 0
+    for job in jobs:
+        size += len(job.args)
+        if chunk and (len(chunk) == CHUNK or size > LARGEST_STATEMENT):
+            yield chunk
+            chunk, size = [], len(job.args)
+        chunk.append(job)
+    if chunk:
+        yield chunk

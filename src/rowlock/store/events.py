@@ -6,17 +6,17 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from pydantic_core import from_json
+
 from rowlock.model.answer import Cursor, Event, EventPage
 from rowlock.model.ids import NIL
-from rowlock.store.intervals import instant
-from rowlock.store.query import Conversation, Query, Row
-from rowlock.store.stats import read_event
+from rowlock.store.query import Conversation, Query, Row, instant
 
 # A look at so many of a million events, none of which is wanted, takes 60 ms.
 WINDOW: Final = 20_000
 
 
-class Seen(NamedTuple):
+class EventRow(NamedTuple):
     """An event that was found, if any was; how many were looked at for it, and the last of these."""
 
     looked: int
@@ -32,7 +32,7 @@ def scan(
     before: Cursor | None,
     limit: int,
     window: int = WINDOW,
-) -> Query[Seen]:
+) -> Query[EventRow]:
     """Look at the newest events before a place, so many at most: of this kind, by whoever is named so, of this job."""
     return Query(
         "event_scan",
@@ -74,7 +74,35 @@ def page(
     return EventPage(events, edge if looked >= window else None, looked)
 
 
-def _seen(row: Row) -> Seen:
+def _seen(row: Row) -> EventRow:
     looked, at, event_id, *event = row
     edge = None if at is None else Cursor(datetime.fromisoformat(at), UUID(event_id))
-    return Seen(looked, edge, None if event[0] is None else read_event(tuple(event)))
+    return EventRow(looked, edge, None if event[0] is None else read_event(tuple(event)))
+
+
+def latest(*, limit: int, job: str | None = None, before: Event | None = None) -> Query[Event]:
+    """The latest events, newest first, of one job or of all; those before `before`."""
+    return Query(
+        "event_list",
+        {
+            "limit": str(limit),
+            "job": job,
+            "before_at": "infinity" if before is None else instant(before.at),
+            "before_id": NIL if before is None else str(before.id),
+        },
+        read_event,
+    )
+
+
+def read_event(row: Row) -> Event:
+    """A row of an event, its details as text."""
+    event_id, at, kind, job, actor, login, details = row
+    return Event(
+        UUID(event_id),
+        datetime.fromisoformat(at),
+        kind,
+        None if job is None else UUID(job),
+        actor,
+        from_json(details),
+        login,
+    )

@@ -12,11 +12,14 @@ from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
 from rowlock.model.situation import Candidate, Hold, Holder, Locked, OpenStep, Queueing, Situation, StepError
 from rowlock.model.stats import Count
-from rowlock.store import doctor, gauges, outline, pauses, queues, schema, stats, workflows
-from rowlock.store.intervals import instant
-from rowlock.store.jobs import SUSPECT_FROM
-from rowlock.store.query import Conversation, Query, Row, first, plain_array
-from rowlock.store.survey import LOCKED, TIMEOUT, ask
+from rowlock.store import doctor, events, pauses, queues, schema
+from rowlock.store.claim import SUSPECT_FROM
+from rowlock.store.find import pages
+from rowlock.store.query import Conversation, Query, Row, first, instant, plain_array
+from rowlock.store.stats import counts
+from rowlock.store.stats.collect import LOCKED, try_query
+from rowlock.store.stats.counts import TIMEOUT
+from rowlock.store.workflows import records
 
 # What is counted, and how many names and events are looked at.
 MOST_AHEAD: Final = 10_000
@@ -95,8 +98,8 @@ def step_error(job_id: UUID, key: str) -> Query[StepError]:
 
 def look(job_id: UUID) -> Conversation[Situation]:
     """Learn what bears on a job; the transaction that this is in writes nothing, and waits for nothing for long."""
-    yield gauges.begin(TIMEOUT)
-    holders = yield from ask("locks", doctor.lock_holders(_MOST_STEPS), {})
+    yield counts.begin_reading(TIMEOUT)
+    holders = yield from try_query("locks", doctor.lock_holders(_MOST_STEPS), {})
     for one in holders or ():
         if one.stops_reads and one.table in {"jobs", "history"}:
             [at] = yield schema.now()
@@ -106,9 +109,9 @@ def look(job_id: UUID) -> Conversation[Situation]:
     while True:
         looks += 1
         [at] = yield schema.now()
-        found = yield from outline.show(job_id, inside=True)
+        found = yield from pages.show(job_id, inside=True)
         situation = yield from _around(at, job_id, found[0] if found else None)
-        if not situation.is_odd or looks == _LOOKS or (yield from outline.show(job_id, inside=True)) == found:
+        if not situation.is_odd or looks == _LOOKS or (yield from pages.show(job_id, inside=True)) == found:
             return situation
 
 
@@ -116,14 +119,14 @@ def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversatio
     """What bears on a job in this state."""
     unknown: dict[str, str] = {}
     known: dict[str, Any] = {}
-    known["events"] = yield from ask("events", stats.events(job=str(job_id), limit=_MOST_EVENTS), unknown)
+    known["events"] = yield from try_query("events", events.latest(job=str(job_id), limit=_MOST_EVENTS), unknown)
     if record is None:
-        settings = yield from ask("retention", queues.settings(), unknown)
+        settings = yield from try_query("retention", queues.settings(), unknown)
         known["keeps"] = settings and [keep for one in settings for keep in one[1:] if keep is not None]
     elif not record.ended:
         known |= yield from _before_its_end(at, record, unknown)
     if record is not None and record.key is not None:
-        held = yield from ask("key", holder(record.key), unknown)
+        held = yield from try_query("key", holder(record.key), unknown)
         known["holder"] = held[0] if held else None
     if record is not None and record.args is None:
         unknown["arguments, errors"] = "not this role's to read"
@@ -132,24 +135,24 @@ def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversatio
 
 def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
     known: dict[str, Any] = {}
-    known["pauses"] = yield from ask("pauses", pauses.listed(), unknown)
-    found = yield from ask(
+    known["pauses"] = yield from try_query("pauses", pauses.listed(), unknown)
+    found = yield from try_query(
         "workers", candidates(queue=record.queue, task=versioned(record.task, record.version)), unknown
     )
     known["workers"] = found
     # A role that may not ask knows no more than that the job is due, or claimed.
-    holds = yield from ask("row", hold(record.id), {})
+    holds = yield from try_query("row", hold(record.id), {})
     known["hold"] = holds[0] if holds else None
     listeners = [one for one in found or () if one.is_alive and one.listens]
     if listeners and not any(one.knows for one in listeners):
-        known["tasks"] = yield from ask("tasks", tasks(record.queue), unknown)
+        known["tasks"] = yield from try_query("tasks", tasks(record.queue), unknown)
     if record.waits_for == "suspect":
-        queueing = yield from ask("suspects", suspects_ahead(record, (one.id for one in listeners)), unknown)
+        queueing = yield from try_query("suspects", suspects_ahead(record, (one.id for one in listeners)), unknown)
         known["queueing"] = queueing[0] if queueing else None
     if record.version is not None and record.claims > 0:
         known |= yield from _remembered(record, unknown)
     if record.state == "ready" and record.run_at <= at:
-        counted = yield from ask("ahead", ahead(record), unknown)
+        counted = yield from try_query("ahead", ahead(record), unknown)
         known["ahead"] = counted[0] if counted else None
     return known
 
@@ -157,11 +160,11 @@ def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) ->
 def _remembered(record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
     """What a workflow that has begun waits for."""
     known: dict[str, Any] = {}
-    found = yield from ask("steps", open_steps(record.id), unknown)
+    found = yield from try_query("steps", open_steps(record.id), unknown)
     known["open_steps"] = found and (yield from _with_errors(record.id, found, unknown))
-    for children, open_children, has_failed in (yield from ask("steps", step_sum(record.id), unknown)) or ():
+    for children, open_children, has_failed in (yield from try_query("steps", step_sum(record.id), unknown)) or ():
         known |= {"children": (children, open_children), "has_failed": has_failed}
-    sent = yield from ask("signals", workflows.signals_outline(record.id), unknown)
+    sent = yield from try_query("signals", records.signals_outline(record.id), unknown)
     known["signals"] = sent and [signal.name for signal in sent]
     return known
 
@@ -171,7 +174,7 @@ def _with_errors(job_id: UUID, steps: Sequence[OpenStep], unknown: dict[str, str
     told = list(steps)
     for number, step in enumerate(told):
         if step.state == "retrying":
-            errors = yield from ask("errors of steps", step_error(job_id, step.key), unknown)
+            errors = yield from try_query("errors of steps", step_error(job_id, step.key), unknown)
             told[number] = replace(step, error=errors[0] if errors and errors[0].type else None)
     return told
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
+from rowlock.model.breaker import Breaker
 from rowlock.model.pause import Pause
-from rowlock.store.intervals import instant, interval
-from rowlock.store.query import Query, Row, first, plain_array
+from rowlock.store.query import Query, Row, array, first, instant, interval, plain_array
 
 Kind = Literal["queue", "task"]
 
@@ -69,3 +70,35 @@ def _pause(row: Row) -> Pause:
         by=actor,
         at=datetime.fromisoformat(at),
     )
+
+
+class TaskFailures(NamedTuple):
+    """How often a task has failed just now, the type of the last error, and what its breaker makes of it."""
+
+    task: str
+    times: int
+    error: str
+    breaker: Breaker
+
+
+def count_failures(failures: Sequence[TaskFailures]) -> Query[str]:
+    """Count failures, each task's once; answers the tasks that are paused by it."""
+    rows = sorted(failures, key=attrgetter("task"))
+    return Query(
+        "breaker_count",
+        {
+            "tasks": array(row.task for row in rows),
+            # No more are kept, so no more need be sent.
+            "counts": plain_array(str(min(row.times, row.breaker.failures)) for row in rows),
+            "limits": plain_array(str(row.breaker.failures) for row in rows),
+            "withins": array(interval(row.breaker.within) for row in rows),
+            "pauses": array(interval(row.breaker.pause) for row in rows),
+            "reasons": array(row.breaker.why(row.error) for row in rows),
+        },
+        first,
+    )
+
+
+def forget_failures(*, age: timedelta) -> Query[str]:
+    """Forget the failures of tasks that have not failed for so long; answers these tasks."""
+    return Query("breaker_remove", {"age": interval(age)}, first)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -139,3 +140,24 @@ def numbers(values: Iterable[int | None]) -> str:
 
 def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# PostgreSQL's timestamps end in the year 294276; a job further away than a century is a mistake or means "never".
+_LONGEST = timedelta(days=36525)
+
+
+@lru_cache(1024)
+def interval(delay: timedelta) -> str:
+    """A duration as PostgreSQL reads it, exact to the microsecond and at most a century."""
+    delay = min(delay, _LONGEST)
+    return f"{delay.days} days {delay.seconds}.{delay.microseconds:06d} seconds"
+
+
+def later(now: datetime, delay: timedelta) -> str:
+    """The moment so long after now, at most a century."""
+    return instant(now + min(delay, _LONGEST))
+
+
+def instant(moment: datetime) -> str:
+    """An aware moment as PostgreSQL reads it."""
+    return moment.astimezone(UTC).isoformat()

@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
-from rowlock.store.intervals import interval
-from rowlock.store.jobs import Lane
-from rowlock.store.query import Query, Row, array, first, plain_array
+from rowlock.store.claim import Lane
+from rowlock.store.query import Query, Row, array, first, interval, plain_array
 
 
 class QueueSettings(NamedTuple):

@@ -147,7 +147,7 @@ def version() -> Query[tuple[int, int]]:
     return Query("schema_version", {}, lambda row: (row[0], row[1]))
 
 
-def look(schema: str) -> Query[tuple[bool, list[str]]]:
+def lookup(schema: str) -> Query[tuple[bool, list[str]]]:
     """Whether the schema is there, and the schemas in which the session looks for names."""
     return Query("schema_look", {"table": qualified(schema, "jobs")}, lambda row: (row[0], row[1]))
 

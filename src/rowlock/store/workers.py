@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rowlock.store.intervals import interval
-from rowlock.store.query import Query, Row, array, first, plain_array
+from rowlock.store.query import Query, Row, array, first, interval, plain_array
 
 
 class Renewed(NamedTuple):
@@ -18,7 +17,7 @@ class Renewed(NamedTuple):
     compatible: int | None  # the oldest code that can use it
 
 
-class Look(NamedTuple):
+class DeadWorkers(NamedTuple):
     """What a look for dead workers found."""
 
     dead: bool  # a lease has run out
@@ -145,10 +144,10 @@ def leave(*, worker: str) -> Query[None]:
     return Query("worker_leave", {"worker": worker}, _nothing)
 
 
-def look(*, worker: str, pause: timedelta) -> Query[Look]:
+def find_dead(*, worker: str, pause: timedelta) -> Query[DeadWorkers]:
     """Look for dead workers, unless another has looked less than this pause ago: then it finds none."""
     milliseconds = str(round(pause.total_seconds() * 1000))
-    return Query("worker_look", {"worker": worker, "pause": milliseconds}, lambda row: Look(*row))
+    return Query("worker_look", {"worker": worker, "pause": milliseconds}, lambda row: DeadWorkers(*row))
 
 
 def bury() -> Query[bool]:
@@ -198,3 +197,26 @@ def unpark(*, worker: str, queues: Iterable[str], number: int) -> Query[None]:
 
 def _nothing(_row: object) -> None:
     return None
+
+
+class DutyTurn(NamedTuple):
+    """Whether a duty is ours now; if it comes round every so often, whether the last turn of it was finished."""
+
+    ours: bool
+    exists: bool
+    done: bool = True
+
+
+def take_duty(duty: str, *, worker: str | None = None) -> Query[DutyTurn]:
+    """Take a duty for the length of a transaction; a `worker` takes it only as long as its own lease holds."""
+    return Query("duty_take", {"duty": duty, "worker": worker}, lambda row: DutyTurn(*row))
+
+
+def take_turn(duty: str, *, every: timedelta) -> Query[DutyTurn]:
+    """Take the turn of a duty that one worker of the fleet has every so often."""
+    return Query("duty_turn", {"duty": duty, "every": interval(every)}, lambda row: DutyTurn(*row))
+
+
+def finish(duty: str) -> Query[str]:
+    """Say that a duty whose turn we had is done."""
+    return Query("duty_done", {"duty": duty}, first)

@@ -17,15 +17,15 @@ from uuid import UUID, uuid4
 from rowlock.app import Rowlock
 from rowlock.db import borrowed
 from rowlock.db.borrowed import lent
-from rowlock.db.borrowed.joining import LastWords
-from rowlock.db.borrowed.nested import Nested
-from rowlock.db.handlers import HandlerConnections
+from rowlock.db.borrowed.joining import TransactionEnd
+from rowlock.db.borrowed.lent import NestedTransactions
+from rowlock.db.handler_connections import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.outcome import Cancelled, Committed, Ended, Outcome, Restarted, Returned, Succeeded, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.store import endings, expiry, jobs, queues, schema, workers
-from rowlock.store.jobs import Lane
+from rowlock.store import claim, jobs, queues, schema, settle, upkeep, workers
+from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
 from rowlock.testing.beside import InThread, beside, in_framework_thread
 from rowlock.testing.drained import Attempt, Drained
@@ -119,7 +119,7 @@ async def adrain(
 
 def _due(_resend: bool) -> Conversation[list[str]]:  # noqa: FBT001  as Database.converse calls it
     """The queues with jobs that are due."""
-    return [lane.queue for lane in (yield jobs.lanes())]
+    return [lane.queue for lane in (yield claim.lanes())]
 
 
 def _own_transaction(app: Rowlock) -> object | None:
@@ -257,7 +257,7 @@ class _Drain:
         """Where handlers hold their transactions: on the connection where their jobs are, else as in a worker."""
         database = self._app.database
         if self._offered is not None:
-            return Nested(self._offered, database.schema, database.within)
+            return NestedTransactions(self._offered, database.schema, database.within)
         server = await asyncio.to_thread(database.server)
         ground = HandlerConnections(
             server, database.schema, within=database.within, deadline=database.deadline.value.total_seconds()
@@ -269,12 +269,12 @@ class _Drain:
         """The connection meant where a handler has named this one."""
         return self._ground.choose(named)
 
-    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
+    def transaction(self, connection: object | None, last: TransactionEnd) -> AbstractContextManager[object]:
         """The transaction of a sync handler."""
         return self._ground.transaction(connection, last)
 
     @asynccontextmanager
-    async def atransaction(self, connection: object | None, last: LastWords) -> AsyncIterator[object]:
+    async def atransaction(self, connection: object | None, last: TransactionEnd) -> AsyncIterator[object]:
         """The transaction of an async handler."""
         async with self._memory.turn, self._ground.atransaction(connection, last) as lent:
             yield lent
@@ -299,21 +299,21 @@ class _Drain:
         if not (yield workers.renew(worker=self._worker)):  # somebody moved the clock past our lease
             yield workers.leave(worker=self._worker)
             yield self._register()
-        lanes = (yield jobs.lanes()) if self._queues is None else _lanes(self._queues)
-        rows: list[Claimed] = (yield jobs.claim(lanes=lanes, limit=1, worker=self._worker)) if lanes else []
+        lanes = (yield claim.lanes()) if self._queues is None else _lanes(self._queues)
+        rows: list[Claimed] = (yield claim.claim(lanes=lanes, limit=1, worker=self._worker)) if lanes else []
         return rows[0] if rows else (yield from self._take_up())
 
     def _take_up(self) -> Conversation[Claimed | None]:
         """A job that waited for code, and now has it."""
         tasks = sorted(self._handlers)
         names: Sequence[str] = (yield queues.blocked(tasks)) if self._queues is None else self._queues.names
-        rows = yield jobs.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)
+        rows = yield claim.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)
         return rows[0] if rows else None
 
     def _expire(self, _resend: bool) -> Conversation[int]:  # noqa: FBT001  as Database.converse calls it
         """What a worker's upkeep ends, where nobody claims."""
         ended = 0
-        while chunk := (yield expiry.expire(keep=self._app.keep.cancelled))[0]:
+        while chunk := (yield upkeep.expire(keep=self._app.keep.cancelled))[0]:
             ended += chunk
         return ended
 
@@ -347,16 +347,20 @@ class _Drain:
 
     def _end(self, row: Claimed, outcome: Ended) -> Query[str]:
         ended = [(row, outcome, self._retention.after(row, outcome))]
-        return endings.settle(ended, told=self._memory.last_states) if row.belongs_to_workflow else jobs.settle(ended)
+        return (
+            settle.settle_workflows(ended, told=self._memory.last_states)
+            if row.belongs_to_workflow
+            else settle.settle_jobs(ended)
+        )
 
     def _give_back(self, row: Claimed, outcome: Returned) -> Query[str]:
         if isinstance(outcome, Restarted):
-            return endings.restart(row, outcome)
+            return settle.restart_workflow(row, outcome)
         returned = [(row, outcome)]
         return (
-            jobs.give_back(returned)
+            settle.return_jobs(returned)
             if row.version is None
-            else endings.give_back(returned, told=self._memory.last_states)
+            else settle.return_workflows(returned, told=self._memory.last_states)
         )
 
     def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from rowlock.app import Rowlock
 from rowlock.jobs import refuse_in_loop
-from rowlock.store import declaring, firing, schema
-from rowlock.store.firing import Look
+from rowlock.store import schema
 from rowlock.store.query import Conversation
+from rowlock.store.schedules import declare, fire
+from rowlock.store.schedules.fire import DueRow
 from rowlock.worker.schedule import Planned, decide
 
 _SCHEDULES = 1_000
@@ -38,15 +39,15 @@ async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
 def _fire(app: Rowlock) -> Conversation[list[str]]:
     app.load()
     now: datetime = (yield schema.now())[0]
-    yield from declaring.declare(app.tasks.schedules(), now=now, anew=True)
+    yield from declare.declare(app.tasks.schedules(), now=now, anew=True)
     made: list[str] = []
     while planned := (yield from _plan()):
-        done: list[str] = yield firing.fire(one.firing for one in planned)
+        done: list[str] = yield fire.fire(one.firing for one in planned)
         if not done:
             break  # somebody else is at them
         for one in planned:
             if one.replaces and one.firing.name in done:
-                yield firing.make_room(one.replaces, schedule=one.firing.name, keep=app.keep.cancelled)
+                yield fire.make_room(one.replaces, schedule=one.firing.name, keep=app.keep.cancelled)
         slots = [(slot.at, one.firing.name) for one in planned for slot in one.firing.slots if slot.job is not None]
         made += [name for _, name in sorted(slots) if name in done]
     return made
@@ -54,6 +55,6 @@ def _fire(app: Rowlock) -> Conversation[list[str]]:
 
 def _plan() -> Conversation[list[Planned]]:
     """What there is to do; what is wrong with a schedule is raised here, where a worker would log it."""
-    lines: list[Look] = yield firing.due(limit=_SCHEDULES)
+    lines: list[DueRow] = yield fire.due(limit=_SCHEDULES)
     found = [line.schedule for line in lines if line.schedule is not None]
     return [planned for schedule in found if (planned := decide(schedule, lines[0].now)) is not None]

@@ -12,8 +12,9 @@ from uuid import UUID
 from rowlock.errors import LeaseLost
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Spawned
-from rowlock.store import endings, schema, steps
+from rowlock.store import schema, settle
 from rowlock.store.query import Conversation
+from rowlock.store.workflows import steps
 from rowlock.workflow.branch import inside_step
 from rowlock.workflow.worker_interface import LoadedHistory
 
@@ -82,7 +83,7 @@ class DrainMemory:
         """Ask to cancel children whose workflow ends."""
 
         def ask(_resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
-            yield endings.abandon(children, actor="drain")
+            yield settle.abandon_children(children, actor="drain")
 
         await self._said(ask)
 
@@ -90,7 +91,7 @@ class DrainMemory:
         """What a workflow has said of itself at last."""
 
         def ask(_resend: bool) -> Conversation[str | None]:  # noqa: FBT001  as above
-            return next(iter((yield endings.state(row))), None)
+            return next(iter((yield settle.workflow_state(row))), None)
 
         return await self._said(ask)
 

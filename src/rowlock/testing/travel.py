@@ -74,11 +74,11 @@ class travel:  # noqa: N801  it is used as a verb: `with travel(app, timedelta(h
                 raise
 
     def _leave(self, _resend: bool) -> Conversation[str]:  # noqa: FBT001  as Database.converse calls it
-        before = yield from clock.moved(by=self._delta, to=self._to)
+        before = yield from clock.move_clock_to(by=self._delta, to=self._to)
         # Whatever ends there is kept until a day for which nobody has made a partition yet.
         yield from schema.make_partitions(longest=Retention(self._app.tasks.handlers(), self._app.keep).longest)
         return before
 
     def _returning(self) -> Callable[[bool], Conversation[str]]:
         before = self._before.pop()
-        return lambda _resend: clock.moved(ahead=before)
+        return lambda _resend: clock.move_clock_to(ahead=before)

@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from math import inf
 from uuid import UUID
 
-from rowlock.db.link import Link, Lost, Refused
+from rowlock.db.errors import Lost, Refused
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.row import Claimed
-from rowlock.store import jobs, peeks, queues, schema, workers
-from rowlock.store.jobs import Lane
+from rowlock.store import claim, queues, schema, workers
+from rowlock.store.claim import Lane
 from rowlock.worker.counts import Counts
 from rowlock.worker.queues import Floors, Queues, in_order
 from rowlock.worker.reconcile import Reconciler
@@ -71,7 +72,7 @@ class Claimer:
     def __init__(
         self,
         *,
-        link: Link,
+        link: ReconnectingConnection,
         queues: Queues,
         tasks: Sequence[str],
         worker: str,
@@ -177,7 +178,7 @@ class Claimer:
         if started < self._next_suspect or not self._runner.wants_suspect:
             return 0
         try:
-            query = jobs.claim_suspect(queues=self._queues.names, worker=self._worker)
+            query = claim.claim_suspect(queues=self._queues.names, worker=self._worker)
             rows = await self._link.run(query, tries=TRIES)
         except Refused as error:  # other jobs do not wait for that
             found = await self._claim_suspects_singly(error)
@@ -191,8 +192,8 @@ class Claimer:
         self._singly.tell("PostgreSQL refuses to let a suspect be claimed (%s); claiming them one by one", error)
         queues = self._queues.names
         return await self._singly.claim(
-            peeks.suspects(queues=queues, limit=SINGLY),
-            lambda job_id: (job_id, jobs.claim_suspect(queues=queues, worker=self._worker, only=job_id)),
+            claim.peek_suspects(queues=queues, limit=SINGLY),
+            lambda job_id: (job_id, claim.claim_suspect(queues=queues, worker=self._worker, only=job_id)),
             goes_on=lambda: not self._stopping and self._runner.wants_suspect,
             asked=None,
         )
@@ -213,7 +214,7 @@ class Claimer:
         lanes = self.floors.lanes(self._queues.order(), below=below)
         try:
             rows = await self._link.run(
-                jobs.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=TRIES
+                claim.claim(lanes=lanes, limit=room, worker=self._worker, free=self._runner.free()), tries=TRIES
             )
         except Refused as error:
             if below:  # perhaps it takes too long: look from the floors first
@@ -238,10 +239,10 @@ class Claimer:
     async def _claim_singly(self, lanes: Sequence[Lane], error: Refused) -> int:
         self._singly.tell("PostgreSQL refuses a claim (%s); claiming job by job", error)
         return await self._singly.claim(
-            jobs.peek(lanes=lanes, limit=SINGLY),
+            claim.peek(lanes=lanes, limit=SINGLY),
             lambda place: (
                 str(UUID(int=UUID(place.id).int + 1)),
-                jobs.claim(lanes=[place], limit=1, worker=self._worker, free=self._runner.free()),
+                claim.claim(lanes=[place], limit=1, worker=self._worker, free=self._runner.free()),
             ),
             goes_on=lambda: not self._stopping and self._runner.room() > 0,
         )
@@ -296,13 +297,13 @@ class Claimer:
         started = time.monotonic()
         queues, tasks, worker = self._queues.names, self._tasks, self._worker
         try:
-            query = jobs.take_up(queues=queues, tasks=tasks, limit=room, worker=worker)
+            query = claim.take_up(queues=queues, tasks=tasks, limit=room, worker=worker)
             rows = await self._link.run(query, tries=TRIES)
         except Refused as error:
             self._singly.tell("PostgreSQL refuses to let jobs that wait for code be taken up (%s); one by one", error)
             return await self._singly.claim(
-                peeks.refused(queues=queues, tasks=tasks, limit=min(room, SINGLY), worker=worker),
-                lambda job: (job, jobs.take_up(queues=queues, tasks=tasks, limit=1, worker=worker, only=job)),
+                claim.peek_refused(queues=queues, tasks=tasks, limit=min(room, SINGLY), worker=worker),
+                lambda job: (job, claim.take_up(queues=queues, tasks=tasks, limit=1, worker=worker, only=job)),
                 goes_on=lambda: not self._stopping and self._runner.room() > 0,
             )
         if rows:

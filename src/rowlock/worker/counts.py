@@ -15,12 +15,12 @@ from contextlib import suppress
 from itertools import islice
 from math import inf
 
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.histogram import BOUNDS, BUCKETS
 from rowlock.model.outcome import Cancelled, Failed, Outcome, Retried, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store import minutes
-from rowlock.store.minutes import Claims, Tally
+from rowlock.store.stats import minutes
+from rowlock.store.stats.minutes import Claims, Tally
 
 log = logging.getLogger("rowlock.worker")
 
@@ -126,7 +126,7 @@ class Counts:
                 if totals := _totals(minute.ended.copy()):
                     log.info("%s: %s", "since the last minute" if minute.ends > now else "last minute", totals)
 
-    def write(self, connection: Steady) -> None:
+    def write(self, connection: ReconnectingSyncConnection) -> None:
         """Write what has changed since the last time; if nothing has, say nothing."""
         self.log_totals()
         past, current = [*self._past], self._minute

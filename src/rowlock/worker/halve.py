@@ -9,9 +9,9 @@ from datetime import timedelta
 from math import inf
 from typing import Generic, TypeVar
 
-from rowlock.db.link import Refused
+from rowlock.db.errors import Refused
 from rowlock.db.partitions import make_partitions
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store.query import Query
 
 log = logging.getLogger("rowlock.upkeep")
@@ -60,7 +60,7 @@ class LeftOut:
             raise error
 
 
-def make_missing(connection: Steady, error: Refused, *, longest: timedelta) -> bool:
+def make_missing(connection: ReconnectingSyncConnection, error: Refused, *, longest: timedelta) -> bool:
     """Make the partitions that somebody seems to miss; whether that is worth another try.
 
     A trigger's refusal may look the same, so it is worth one.
@@ -72,7 +72,7 @@ def make_missing(connection: Steady, error: Refused, *, longest: timedelta) -> b
 
 
 def in_chunks(
-    connection: Steady,
+    connection: ReconnectingSyncConnection,
     *,
     do: Callable[[int, Sequence[str]], Query[int]],
     peek: Callable[[Sequence[str]], Query[str]],
@@ -115,7 +115,7 @@ class Halver(Generic[T]):
     def __init__(
         self,
         *,
-        write: Callable[[Steady, Sequence[T]], object],
+        write: Callable[[ReconnectingSyncConnection, Sequence[T]], object],
         left_out: LeftOut,
         marked: Callable[[T], tuple[str, str]],
         longest: timedelta,
@@ -126,14 +126,14 @@ class Halver(Generic[T]):
         self._marked = marked
         self._longest = longest
 
-    def take_apart(self, connection: Steady, batch: Sequence[T], error: Refused) -> None:
+    def take_apart(self, connection: ReconnectingSyncConnection, batch: Sequence[T], error: Refused) -> None:
         """This batch was refused: do all of it but for what cannot be done."""
         if make_missing(connection, error, longest=self._longest):
             self._try(connection, batch)
         else:
             self._halve(connection, batch, error)
 
-    def _try(self, connection: Steady, batch: Sequence[T]) -> None:
+    def _try(self, connection: ReconnectingSyncConnection, batch: Sequence[T]) -> None:
         try:
             self._write(connection, batch)
         except Refused as error:
@@ -141,7 +141,7 @@ class Halver(Generic[T]):
         else:
             self._left_out.worked()
 
-    def _halve(self, connection: Steady, batch: Sequence[T], error: Refused) -> None:
+    def _halve(self, connection: ReconnectingSyncConnection, batch: Sequence[T], error: Refused) -> None:
         if len(batch) == 1:
             mark, name = self._marked(batch[0])
             self._left_out.leave(mark, error, name=name)

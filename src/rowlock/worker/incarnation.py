@@ -12,14 +12,14 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from rowlock.db.apart import apart
-from rowlock.db.handlers import HandlerConnections
-from rowlock.db.link import Link
+from rowlock.db.handler_connections import HandlerConnections
 from rowlock.db.session import Server
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.db.threads import in_own_thread
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import reason_of
 from rowlock.model.row import Claimed, Orphan
-from rowlock.store import jobs, queues, workers
+from rowlock.store import queues, upkeep, workers
 from rowlock.worker import upkeep
 from rowlock.worker.claim import Claimer
 from rowlock.worker.counts import Counts
@@ -72,9 +72,9 @@ class Incarnation:
         self._counts = Counts(self.id)
         self._lease = Lease(lasts=config.timing.lease, margin=config.timing.deadline)
         patient = max(_LEAST_DEADLINE, config.timing.deadline.total_seconds())
-        self._steady = Steady(server, config.schema, name="rowlock renew", deadline=patient)
-        self._settle_link = Link(server, config.schema, name="rowlock settle", deadline=patient)
-        self._claim_link = Link(server, config.schema, name="rowlock claim", deadline=patient)
+        self._steady = ReconnectingSyncConnection(server, config.schema, name="rowlock renew", deadline=patient)
+        self._settle_link = ReconnectingConnection(server, config.schema, name="rowlock settle", deadline=patient)
+        self._claim_link = ReconnectingConnection(server, config.schema, name="rowlock claim", deadline=patient)
         self._settler = self._make_settler(server)
         late = config.deadline.total_seconds()
         self._lent = HandlerConnections(server, config.schema, within=config.within, deadline=late)
@@ -192,7 +192,7 @@ class Incarnation:
             ],
         )
 
-    def _write_status(self, connection: Steady) -> None:
+    def _write_status(self, connection: ReconnectingSyncConnection) -> None:
         stuck, stopping, unfit = self._runner.stuck, self._is_stopping, self._renewer.unfit
         links = [self._settle_link.fault, self._settler.fault_apart, self._claim_link.fault]
         failing = [*links, self._renewer.fault]
@@ -201,7 +201,7 @@ class Incarnation:
     async def start(self) -> None:
         """Enter the books and listen; only then claim."""
         await self._settle_link.open()  # which waits through an outage
-        while not await apart(partial(self._registration.try_to, self._renewer.enter)):
+        while not await in_own_thread(partial(self._registration.try_to, self._renewer.enter)):
             await self._settle_link.run(queues.settings())
         self._steady.deadline = self._config.timing.deadline.total_seconds()
         self._renewer.start()  # at once: over a slow line the rest of the start may take longer than the lease
@@ -253,18 +253,18 @@ class Incarnation:
             loop.cancel()
         await asyncio.wait(self._loops)
         if left:  # else nobody answers
-            await apart(partial(self._write_last_counts, ends))
+            await in_own_thread(partial(self._write_last_counts, ends))
 
     async def _hand_back(self, settling: asyncio.Task[None]) -> None:
         if not settling.done():
             await self._settler.flush()
         self._is_leaving = True
-        await apart(partial(self._renewer.stop, _AT_ONCE))  # first, for it would find the lease gone
+        await in_own_thread(partial(self._renewer.stop, _AT_ONCE))  # first, for it would find the lease gone
         doubtful = [Orphan(row.id, row.token) for row in self._unsettled]
         await self._settle_link.run(self._reconciler.hand_back([orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
-            rescue = jobs.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
+            rescue = upkeep.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
             await self._settle_link.run(rescue)
 
     def _write_last_counts(self, ends: float) -> None:
@@ -295,7 +295,7 @@ class Incarnation:
         if not self._loops:  # a registration may be under way
             self._steady.until = 0.0
             self._steady.abort()
-        await apart(partial(self._renewer.stop, max(_AT_ONCE, ends - time.monotonic())))
+        await in_own_thread(partial(self._renewer.stop, max(_AT_ONCE, ends - time.monotonic())))
         self._renewer.close()
         self._steady.close()
         await self._settle_link.close()

@@ -20,8 +20,8 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from rowlock.db.steady import Steady, Unreachable
-from rowlock.db.trouble import first_line
+from rowlock.db.errors import Unreachable, first_line
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store import schema, workers
 from rowlock.store.workers import Renewed
 from rowlock.worker.loop_watchdog import PING_EVERY, LoopWatchdog
@@ -104,7 +104,7 @@ class Chore:
 
     name: str
     every: timedelta
-    do: Callable[[Steady], timedelta | Unfinished | None]
+    do: Callable[[ReconnectingSyncConnection], timedelta | Unfinished | None]
     even_unfit: bool = False  # also while this code cannot use the schema
     due: float = field(default=0.0)
     failing_since: float | None = field(default=None)  # by time.monotonic(), as the next
@@ -118,7 +118,7 @@ class Renewer:
     def __init__(
         self,
         *,
-        connection: Steady,
+        connection: ReconnectingSyncConnection,
         worker: str,
         timing: Timing,
         lease: Lease,
@@ -257,7 +257,7 @@ class Renewer:
         if held:
             self._entered_on = session
 
-    def _renew(self, connection: Steady) -> None:
+    def _renew(self, connection: ReconnectingSyncConnection) -> None:
         sent = self._lease.now()
         seconds, culprit = self._watchdog.blocked()
         if answer := connection.run(workers.renew(worker=self._worker, blocked=seconds, blocked_by=culprit)):

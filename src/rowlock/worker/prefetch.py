@@ -10,7 +10,7 @@ from math import inf, isinf
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, HandedBack, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.store.jobs import SUSPECT_FROM
+from rowlock.store.claim import SUSPECT_FROM
 
 
 class HeldJobs:

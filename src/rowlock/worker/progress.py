@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from rowlock.db.link import Link, Refused
+from rowlock.db.errors import Refused
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import claim
 
 log = logging.getLogger("rowlock.worker")
 
@@ -101,7 +102,7 @@ class StartMarker:
         self.add(row, time.perf_counter())
         await marked
 
-    async def run_due(self, link: Link) -> None:
+    async def run_due(self, link: ReconnectingConnection) -> None:
         """Write down which have begun. One that somebody has locked is passed over, and begins all the same."""
         begun, self._begun = self._begun, {}
         waiting, self._waiting = self._waiting, []
@@ -112,11 +113,11 @@ class StartMarker:
                 if not marked.done():
                     marked.set_result(None)
 
-    async def _mark(self, link: Link, begun: Sequence[tuple[Claimed, float]]) -> None:
+    async def _mark(self, link: ReconnectingConnection, begun: Sequence[tuple[Claimed, float]]) -> None:
         """All but those that PostgreSQL refuses: what it cannot mark begins all the same, and others wait behind it."""
         now = time.perf_counter()
         try:
-            await link.run(jobs.begin([(row, max(0.0, now - since)) for row, since in begun]), tries=_TRIES)
+            await link.run(claim.begin([(row, max(0.0, now - since)) for row, since in begun]), tries=_TRIES)
         except Refused as error:
             if error.unclear or len(begun) == 1:
                 ids = ", ".join(row.id for row, _ in begun)

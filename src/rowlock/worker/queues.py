@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from rowlock.db.link import Link
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import InvalidOption
 from rowlock.model.handler import Handler
 from rowlock.model.ids import NIL
@@ -15,7 +15,7 @@ from rowlock.model.names import check_queue
 from rowlock.model.row import Claimed
 from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.store import workers
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.claim import PRIORITIES, Lane
 
 log = logging.getLogger("rowlock.worker")
 
@@ -80,7 +80,9 @@ def tasks_by_queue(handlers: Mapping[str, Handler]) -> dict[str, list[str]]:
     return places
 
 
-async def warn_of_unserved_queues(handlers: Mapping[str, Handler], mine: Queues, link: Link, *, worker: str) -> None:
+async def warn_of_unserved_queues(
+    handlers: Mapping[str, Handler], mine: Queues, link: ReconnectingConnection, *, worker: str
+) -> None:
     """Say at the start which queues of the app's tasks this worker leaves alone; a warning if nobody serves them."""
     places = tasks_by_queue(handlers)
     others = sorted(places.keys() - set(mine.names))

@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from rowlock.db.link import Link, Refused
-from rowlock.db.steady import Steady
+from rowlock.db.errors import Refused
+from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.store import jobs, workers
 from rowlock.store.query import Query
 from rowlock.store.workers import UNSEEN, Holding
@@ -33,7 +34,7 @@ _LEAST = 0.05
 class Reconciler:
     """The renewing thread looks; the loop, which alone knows what it knows, compares."""
 
-    def __init__(self, *, worker: str, runner: Runner, link: Link) -> None:
+    def __init__(self, *, worker: str, runner: Runner, link: ReconnectingConnection) -> None:
         self._worker = worker
         self._runner = runner
         self._link = link
@@ -44,7 +45,7 @@ class Reconciler:
         self._missing: frozenset[str] = frozenset()
         self._giving_back: set[asyncio.Task[None]] = set()
 
-    def poll(self, connection: Steady) -> None:
+    def poll(self, connection: ReconnectingSyncConnection) -> None:
         """Look once; not again before the loop has compared: a blocked one may not have read what it was answered."""
         if self._is_comparing:
             return
@@ -57,7 +58,7 @@ class Reconciler:
         """Give back all that this worker holds but for the attempts with these tokens."""
         return workers.hand_back(worker=self._worker, known=known, seen=self._last_held)
 
-    async def give_back_unknown(self, link: Link) -> None:
+    async def give_back_unknown(self, link: ReconnectingConnection) -> None:
         """Give back at once, over a connection that has just come back, what is held without being known of."""
         try:
             returned = await link.run(self.hand_back(self._runner.held.tokens()), tries=_TRIES)
@@ -145,7 +146,7 @@ class Canceller:
             self._due()
         self._look_after(_EVERY)
 
-    async def run_due(self, link: Link) -> None:
+    async def run_due(self, link: ReconnectingConnection) -> None:
         """Look, and tell the runner."""
         self.is_due = False
         self._looked = self._loop.time()

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeVar
 
-from rowlock.db.link import Link, Refused
+from rowlock.db.errors import Refused
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import describe
 from rowlock.model.outcome import Blocked, Cancelled, Failed, Succeeded, Unsettled
 from rowlock.model.row import Claimed
-from rowlock.store import jobs
+from rowlock.store import claim as claim_store
 from rowlock.store.query import Query
 from rowlock.workflow.logs import log_fields
 
@@ -44,7 +45,7 @@ _IDLE = 10.0
 _MAKE_EVERY = 1.0
 
 Finished = tuple[Claimed, Unsettled]
-Write = Callable[[Link, Sequence[Any]], Awaitable[None]]
+Write = Callable[[ReconnectingConnection, Sequence[Any]], Awaitable[None]]
 P = TypeVar("P")
 # A job's id, and the claim of that one alone.
 Candidate = tuple[str, Query[Claimed]]
@@ -53,7 +54,9 @@ Candidate = tuple[str, Query[Claimed]]
 class RefusedOutcomes:
     """The loop that settles what cannot be settled with the rest."""
 
-    def __init__(self, *, beside: Link, write: Write, make_partitions: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, *, beside: ReconnectingConnection, write: Write, make_partitions: Callable[[], Awaitable[None]]
+    ) -> None:
         """`write` settles a batch on a connection, or raises Refused."""
         self._link = beside.another(name="rowlock settle apart", deadline=_DEADLINE)
         self._write = write
@@ -182,7 +185,9 @@ _TELL_EVERY = 60.0
 class Singly:
     """Claims one by one; what cannot be claimed alone is set aside."""
 
-    def __init__(self, *, link: Link, take: Callable[[Sequence[Claimed], int | None, float], None]) -> None:
+    def __init__(
+        self, *, link: ReconnectingConnection, take: Callable[[Sequence[Claimed], int | None, float], None]
+    ) -> None:
         """`take` takes in what was claimed, how many were asked for, and how long that took."""
         self._link = link
         self._take = take
@@ -233,7 +238,9 @@ class Singly:
     async def _set_aside(self, job_id: str, error: Refused) -> None:
         """Set one job aside; if that fails too, the others are claimed all the same."""
         try:
-            moved = await self._link.run(jobs.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=TRIES)
+            moved = await self._link.run(
+                claim_store.set_aside(job_id, reason=f"{REFUSES} to claim it: {error}"), tries=TRIES
+            )
         except Refused as fault:
             if fault.slow:
                 raise

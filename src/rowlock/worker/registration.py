@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
+from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.partitions import make_partitions
-from rowlock.db.steady import Steady, Unreachable
-from rowlock.db.trouble import passes
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.within import Within
 from rowlock.model.handler import Handler
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, queues, workers
+from rowlock.store import queues, upkeep, workers
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import HandlerDatabase
 from rowlock.worker.counts import Counts
@@ -66,7 +66,7 @@ class Registration:
     def __init__(
         self,
         config: WorkerConfig,
-        connection: Steady,
+        connection: ReconnectingSyncConnection,
         *,
         worker: str,
         name: str,
@@ -98,7 +98,7 @@ class Registration:
             log.warning("the database does not answer (%s); trying again", outage)
             return False
         except Exception as error:
-            if not self.predecessors and not passes(error):
+            if not self.predecessors and not is_transient(error):
                 raise  # it could not even start
             log.exception("worker %s could not register; trying again", self._name)
             time.sleep(_PAUSE)
@@ -137,7 +137,7 @@ class Registration:
         """The incarnation before was cut off, and let go of its jobs: they come back at no cost, rescued or not."""
         self._connection.run(workers.leave(worker=predecessor))  # first: it can claim no more
         returned = self._connection.run(workers.hand_back(worker=predecessor))
-        pardoned = self._connection.run(jobs.pardon(worker=predecessor, since=_PARDON_WITHIN))
+        pardoned = self._connection.run(upkeep.pardon(worker=predecessor, since=_PARDON_WITHIN))
         if returned or pardoned:
             log.info("handed back %d jobs of %s; %d had been rescued", len(returned), predecessor, len(pardoned))
 
@@ -154,7 +154,7 @@ class StatusWriter:
 
     def write(
         self,
-        connection: Steady,
+        connection: ReconnectingSyncConnection,
         *,
         stuck: int,
         stopping: bool,

@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from rowlock.db.link import Refused
-from rowlock.db.steady import Steady
+from rowlock.db.errors import Refused
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
-from rowlock.store import jobs, workers
+from rowlock.store import upkeep, workers
 from rowlock.worker.halve import Halver, LeftOut
 from rowlock.worker.lease import Lease
 from rowlock.workflow.attempt import MOST_CRASHES
@@ -54,24 +54,24 @@ class Rescuer:
             longest=longest,
         )
 
-    def run(self, connection: Steady) -> None:
+    def run(self, connection: ReconnectingSyncConnection) -> None:
         """One cheap look, which finds nothing most of the time; and nothing at all where another has just looked."""
         if time.monotonic() < self._starts or self._lease.is_unsettled:
             return
-        [found] = connection.run(workers.look(worker=self._worker, pause=self.search_every * _JUST))
+        [found] = connection.run(workers.find_dead(worker=self._worker, pause=self.search_every * _JUST))
         for name in found.cut:
             log.warning("worker %s has lost its connection and has not come back: it is taken for dead", name)
         if found.dead or found.cut or self._is_unfinished:
             self._is_unfinished = True  # nobody else is told of them a second time
             self.sweep(connection, lost=False)
 
-    def sweep(self, connection: Steady, *, lost: bool) -> None:
+    def sweep(self, connection: ReconnectingSyncConnection, *, lost: bool) -> None:
         """Take jobs back from dead workers, then remove those workers; `lost` also from workers that nobody knows."""
         for _ in range(0 if self._lease.is_unsettled else _BATCHES):
             if self._sweep_batch(connection, lost=lost) < _BATCH:
                 return
 
-    def _sweep_batch(self, connection: Steady, *, lost: bool) -> int:
+    def _sweep_batch(self, connection: ReconnectingSyncConnection, *, lost: bool) -> int:
         """One sweeper at a time: the lock is an earlier statement of its transaction, so it sees what others did."""
         orphans: Sequence[Orphan] = ()
         try:
@@ -79,7 +79,7 @@ class Rescuer:
                 if not free:
                     return 0
                 left = self._left_out.marks()
-                orphans = connection.run(jobs.orphans(limit=_BATCH, lost=lost, without=left, worker=self._worker))
+                orphans = connection.run(upkeep.orphans(limit=_BATCH, lost=lost, without=left, worker=self._worker))
                 rescued = self._take(connection, orphans)
                 if len(orphans) < _BATCH:
                     [self._is_unfinished] = connection.run(workers.bury())
@@ -91,14 +91,14 @@ class Rescuer:
             _report(rescued)
         return len(orphans)
 
-    def _take(self, connection: Steady, orphans: Sequence[Orphan]) -> list[Rescued]:
+    def _take(self, connection: ReconnectingSyncConnection, orphans: Sequence[Orphan]) -> list[Rescued]:
         if not orphans:
             return []
         return connection.run(
-            jobs.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor, worker=self._worker)
+            upkeep.rescue(orphans, crashes=MOST_CRASHES, keep=self._keep, actor=self._actor, worker=self._worker)
         )
 
-    def _take_half(self, connection: Steady, orphans: Sequence[Orphan]) -> None:
+    def _take_half(self, connection: ReconnectingSyncConnection, orphans: Sequence[Orphan]) -> None:
         with connection.sweep("rescue", worker=self._worker) as free:
             rescued = self._take(connection, orphans) if free else []
         _report(rescued)

@@ -23,7 +23,7 @@ from rowlock.model.outcome import (
     Unsettled,
 )
 from rowlock.model.row import Claimed
-from rowlock.store.jobs import SUSPECT_FROM
+from rowlock.store.claim import SUSPECT_FROM
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import HandlerDatabase, OnProgress, RunningAttempt
 from rowlock.worker.call import Caller, CallerStepStore, Returned

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from rowlock.db.link import Refused
-from rowlock.db.steady import Steady
+from rowlock.db.errors import Refused
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import InvalidOption
 from rowlock.model.firing import Due, Passed, Plan, plan
 from rowlock.model.ids import new_id
 from rowlock.model.schedule import Every, Overlap, ScheduleSpec, read_rule
-from rowlock.store import declaring, firing
-from rowlock.store.firing import Firing, Seen, Slot
+from rowlock.store.schedules import declare, fire
+from rowlock.store.schedules.fire import DueSchedule, PlannedFiring, ScheduleSlot
 from rowlock.worker.halve import Halver, LeftOut
 
 log = logging.getLogger("rowlock.upkeep")
@@ -47,7 +47,7 @@ _SLOTS = 5_000
 class Planned:
     """What was decided about a schedule, and the jobs that have to make room for it."""
 
-    firing: Firing
+    fire: PlannedFiring
     replaces: Sequence[str] = ()
 
 
@@ -60,13 +60,13 @@ class Boot:
         self._before: datetime | None = None
         self._is_over = False
 
-    def begin(self, connection: Steady, now: float) -> None:
+    def begin(self, connection: ReconnectingSyncConnection, now: float) -> None:
         """Declare the schedules; `now` is the database's time. A later incarnation only enters those that are gone.
 
         Two versions of the code may be at work at once: one that reconnects must not undo what the newer one has said.
         """
         moment = datetime.fromtimestamp(now, UTC)
-        answer = connection.converse(declaring.declare(self._specs, now=moment, anew=self._before is None))
+        answer = connection.converse(declare.declare(self._specs, now=moment, anew=self._before is None))
         for name in answer.written:
             log.info("schedule %s is written down as the code declares it", name)
         for name, why in answer.left.items():
@@ -100,13 +100,13 @@ class Firer:
             longest=longest,
         )
 
-    def fire_due(self, connection: Steady) -> timedelta:
+    def fire_due(self, connection: ReconnectingSyncConnection) -> timedelta:
         """Fire what is due; returns how soon to look again."""
         began = time.monotonic()
         boot = self._boot
         left_out = [*self._senseless, *self._left_out.marks()]
         lines = connection.run(
-            firing.due(limit=_SCHEDULES, left_out=left_out, boots=boot.names, booted_before=boot.booted_before)
+            fire.due(limit=_SCHEDULES, left_out=left_out, boots=boot.names, booted_before=boot.booted_before)
         )
         now, next_in, holds, _ = lines[0]
         found = [line.schedule for line in lines if line.schedule is not None]
@@ -126,7 +126,7 @@ class Firer:
         soon = min(waits) - timedelta(seconds=time.monotonic() - began)
         return max(soon, _AT_ONCE) + timedelta(seconds=random.uniform(0, _APART))
 
-    def _planned(self, schedule: Seen, now: datetime) -> Planned | None:
+    def _planned(self, schedule: DueSchedule, now: datetime) -> Planned | None:
         """What to do about a schedule; one that was written by hand, or for other zone data, may make no sense here."""
         try:
             return decide(schedule, now)
@@ -135,7 +135,7 @@ class Firer:
             self._senseless.add(schedule.mark)
             return None
 
-    def _fire(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+    def _fire(self, connection: ReconnectingSyncConnection, batch: Sequence[Planned]) -> timedelta | None:
         """How soon to look again, if that was not all: others are at it, or a job that was replaced has ended."""
         try:
             return self._sweep(connection, batch)
@@ -143,27 +143,27 @@ class Firer:
             self._halver.take_apart(connection, batch, error)
             return _SHORTLY
 
-    def _sweep(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
+    def _sweep(self, connection: ReconnectingSyncConnection, batch: Sequence[Planned]) -> timedelta | None:
         with connection.sweep("schedules") as free:
             return self._fire_batch(connection, batch) if free else _SHORTLY
 
-    def _fire_batch(self, connection: Steady, batch: Sequence[Planned]) -> timedelta | None:
-        done = set(connection.run(firing.fire(one.firing for one in batch)))
+    def _fire_batch(self, connection: ReconnectingSyncConnection, batch: Sequence[Planned]) -> timedelta | None:
+        done = set(connection.run(fire.fire(one.firing for one in batch)))
         replaced = sum(self._make_room(connection, one) for one in batch if one.replaces and one.firing.name in done)
         if len(done) < len(batch):
             return _SHORTLY
         return _AT_ONCE if replaced else None
 
-    def _make_room(self, connection: Steady, one: Planned) -> int:
+    def _make_room(self, connection: ReconnectingSyncConnection, one: Planned) -> int:
         """Cancel the jobs before it; returns how many. One that somebody has locked is cancelled the next time."""
         name = one.firing.name
-        [replaced] = connection.run(firing.make_room(one.replaces, schedule=name, keep=self._keep))
+        [replaced] = connection.run(fire.make_room(one.replaces, schedule=name, keep=self._keep))
         if replaced:
             log.info("schedule %s: its next job replaces %s", name, ", ".join(one.replaces))
         return replaced
 
 
-def decide(schedule: Seen, now: datetime) -> Planned | None:
+def decide(schedule: DueSchedule, now: datetime) -> Planned | None:
     """What to do about a schedule that was seen, if anything; an error says that what it says makes no sense."""
     due = _due(schedule)
     planned, booting = plan(due, now), None
@@ -173,24 +173,24 @@ def decide(schedule: Seen, now: datetime) -> Planned | None:
         return None
     jitter = float(schedule.jitter)
     fired = [
-        Slot(slot, new_id(), "boot" if slot == booting else None, timedelta(seconds=random.uniform(0, jitter)))
+        ScheduleSlot(slot, new_id(), "boot" if slot == booting else None, timedelta(seconds=random.uniform(0, jitter)))
         for slot in planned.fire
     ]
     return Planned(
-        Firing(
+        PlannedFiring(
             name=schedule.name,
             version=schedule.version,
             next_at=planned.next_at,
             last_at=planned.last_at,
             held=planned.held,
             boots=schedule.boots,
-            slots=[*fired, *(Slot(passed.slot, None, passed.reason) for passed in planned.passed)],
+            slots=[*fired, *(ScheduleSlot(passed.slot, None, passed.reason) for passed in planned.passed)],
         ),
         schedule.live if planned.cancel else (),
     )
 
 
-def _due(schedule: Seen) -> Due:
+def _due(schedule: DueSchedule) -> Due:
     every = None if schedule.every is None else timedelta(seconds=float(schedule.every))
     return Due(
         rule=read_rule(schedule.cron, schedule.tz, every),

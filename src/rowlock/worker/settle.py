@@ -11,17 +11,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
-from rowlock.db.apart import apart
-from rowlock.db.link import Link, Lost, Refused
+from rowlock.db.errors import Lost, Refused
 from rowlock.db.partitions import make_partitions
 from rowlock.db.session import Server
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.db.threads import in_own_thread
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Retried, Returned, Succeeded, Unsettled, size_of
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
-from rowlock.store import breakers, endings, jobs
-from rowlock.store.breakers import Failures
+from rowlock.store import jobs, pauses, settle
+from rowlock.store.pauses import TaskFailures
 from rowlock.store.query import LARGEST_STATEMENT, Query
 from rowlock.store.queues import QueueSettings
 from rowlock.worker.progress import ProgressBoard
@@ -51,7 +52,7 @@ class SideTask(Protocol):
     def is_due(self) -> bool:
         """Whether to do it now."""
 
-    async def run_due(self, link: Link) -> None:
+    async def run_due(self, link: ReconnectingConnection) -> None:
         """Do it."""
 
 
@@ -61,7 +62,7 @@ class Settler:
     def __init__(
         self,
         *,
-        link: Link,
+        link: ReconnectingConnection,
         keep: Callable[[Claimed, Ended], timedelta | None],
         keep_cancelled: timedelta,
         settled: Callable[[Sequence[Claimed]], None],
@@ -74,7 +75,7 @@ class Settler:
         self._keep = keep
         self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
-        self._breakers = breakers
+        self._breakers = pauses
         self._aside = RefusedOutcomes(beside=link, write=self._write, make_partitions=make_partitions)
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
@@ -188,18 +189,18 @@ class Settler:
             return self._end_query if row.belongs_to_workflow else self._settle_query
         if isinstance(outcome, Restarted):
             return _restart_query
-        return jobs.give_back if row.version is None else self._return_query
+        return settle.return_jobs if row.version is None else self._return_query
 
     def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
-        return jobs.settle(attempts, cancelled=self._keep_cancelled)
+        return settle.settle_jobs(attempts, cancelled=self._keep_cancelled)
 
     def _end_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
-        return endings.settle(attempts, told=self._last_states(ended), cancelled=self._keep_cancelled)
+        return settle.settle_workflows(attempts, told=self._last_states(ended), cancelled=self._keep_cancelled)
 
     def _return_query(self, returned: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
-        return endings.give_back(returned, told=self._last_states(returned))
+        return settle.return_workflows(returned, told=self._last_states(returned))
 
     def _last_states(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
         """The last `ctx.state` of these workflows, but for those that are set aside: it may be what was refused."""
@@ -210,7 +211,7 @@ class Settler:
             row.token: states[row.token] for row, outcome in finished if row.token in states and not is_aside(outcome)
         }
 
-    async def _write(self, link: Link, batch: Sequence[Finished]) -> None:
+    async def _write(self, link: ReconnectingConnection, batch: Sequence[Finished]) -> None:
         """Write a batch of one kind; Refused when PostgreSQL does not accept it, or fails at it again and again."""
         try:
             written = await link.run(self._way(*batch[0])(batch), tries=_TRIES)
@@ -225,7 +226,9 @@ class Settler:
             await self._breakers.count(self._link, [one for one in batch if one[0].token in accepted])
         self._done([row for row, _ in batch])
 
-    async def _sort_out(self, link: Link, batch: Sequence[Finished], written: set[str]) -> list[Finished]:
+    async def _sort_out(
+        self, link: ReconnectingConnection, batch: Sequence[Finished], written: set[str]
+    ) -> list[Finished]:
         """Some rows were skipped. Still ours: somebody has them locked, or wants them cancelled. Else they are lost."""
         missing = [(row, outcome) for row, outcome in batch if row.token not in written]
         still_ours = dict(await link.run(jobs.held([row for row, _ in missing])))
@@ -255,7 +258,7 @@ class Settler:
 
 def _restart_query(restarted: Sequence[tuple[Claimed, Restarted]]) -> Query[str]:
     [(row, outcome)] = restarted  # seldom, and each with arguments of its own
-    return endings.restart(row, outcome)
+    return settle.restart_workflow(row, outcome)
 
 
 class Retention:
@@ -292,9 +295,9 @@ class Retention:
 
         On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
         """
-        steady = Steady(server, schema, name="rowlock partitions")
+        steady = ReconnectingSyncConnection(server, schema, name="rowlock partitions")
         try:
-            await apart(lambda: make_partitions(steady.open(), schema, longest=self.longest))
+            await in_own_thread(lambda: make_partitions(steady.open(), schema, longest=self.longest))
         except Exception:
             log.exception("partitions of history could not be made; trying again")
             await asyncio.sleep(1)
@@ -322,11 +325,11 @@ class Breakers:
                 last[row.task] = outcome.failure
         if not counts:
             return None
-        return breakers.count(
-            [Failures(task, count, _type(last[task]), self._by_task[task]) for task, count in counts.items()]
+        return pauses.count_failures(
+            [TaskFailures(task, count, _type(last[task]), self._by_task[task]) for task, count in counts.items()]
         )
 
-    async def count(self, link: Link, settled: Iterable[tuple[Claimed, Unsettled]]) -> None:
+    async def count(self, link: ReconnectingConnection, settled: Iterable[tuple[Claimed, Unsettled]]) -> None:
         """Count what has failed of what was just settled, once: better lost than counted twice."""
         query = self.counting(settled)
         if query is None:

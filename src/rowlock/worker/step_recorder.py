@@ -18,12 +18,14 @@ from time import monotonic
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from rowlock.db.link import Link, Refused
+from rowlock.db.errors import Refused
+from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import LeaseLost, WorkflowError
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Spawned, Step
-from rowlock.store import endings, jobs, schema, steps
+from rowlock.store import jobs, schema, settle
 from rowlock.store.query import LARGEST_STATEMENT
+from rowlock.store.workflows import steps
 from rowlock.workflow.worker_interface import LoadedHistory
 
 T = TypeVar("T")
@@ -71,7 +73,7 @@ class StepRecorder:
         self._loads: dict[str, tuple[Claimed, asyncio.Future[LoadedHistory]]] = {}
         self._records: deque[_Request[Record]] = deque()
         self._children: deque[_Request[Spawned]] = deque()
-        self._rest: deque[Callable[[Link], Awaitable[None]]] = deque()
+        self._rest: deque[Callable[[ReconnectingConnection], Awaitable[None]]] = deque()
         self._clock: tuple[datetime, float] | None = None
         self._good_at = 0.0  # when something was written at last
         self._sizes: dict[str, int] = {}  # of what workflows remember, by token, as far as we have seen it
@@ -153,10 +155,10 @@ class StepRecorder:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_LOCKED_PAUSE)
 
-    async def _abandon(self, children: Sequence[str], since: float, link: Link) -> list[str]:
+    async def _abandon(self, children: Sequence[str], since: float, link: ReconnectingConnection) -> list[str]:
         """Those that are left for later. What is refused is halved; a child that is refused alone runs on."""
         try:
-            return (await link.run(endings.abandon(children, actor=self._actor), tries=_tries(children)))[0]
+            return (await link.run(settle.abandon_children(children, actor=self._actor), tries=_tries(children)))[0]
         except Refused as error:
             if len(children) > 1:
                 middle = len(children) // 2
@@ -169,7 +171,9 @@ class StepRecorder:
 
     async def state(self, row: Claimed) -> str | None:
         """The last `ctx.state` that was written."""
-        return next(iter(await self._on_connection(lambda link: link.run(endings.state(row), tries=_TRIES))), None)
+        return next(
+            iter(await self._on_connection(lambda link: link.run(settle.workflow_state(row), tries=_TRIES))), None
+        )
 
     async def _request(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], state: str | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -177,10 +181,10 @@ class StepRecorder:
         self._wake()
         await done
 
-    async def _on_connection(self, send: Callable[[Link], Awaitable[T]]) -> T:
+    async def _on_connection(self, send: Callable[[ReconnectingConnection], Awaitable[T]]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        async def run(link: Link) -> None:
+        async def run(link: ReconnectingConnection) -> None:
             try:
                 result = await send(link)
             except Refused as error:
@@ -196,7 +200,7 @@ class StepRecorder:
 
     # What the settler's loop does
 
-    async def run_due(self, link: Link) -> None:
+    async def run_due(self, link: ReconnectingConnection) -> None:
         """Read and write what is due: one statement of each kind."""
         if self._loads:
             await self._load(link)
@@ -207,11 +211,13 @@ class StepRecorder:
         while self._rest:
             await self._rest.popleft()(link)
 
-    async def _load(self, link: Link) -> None:
+    async def _load(self, link: ReconnectingConnection) -> None:
         loads, self._loads = self._loads, {}
         await self._load_part(link, list(loads.values()))
 
-    async def _load_part(self, link: Link, loads: Sequence[tuple[Claimed, asyncio.Future[LoadedHistory]]]) -> None:
+    async def _load_part(
+        self, link: ReconnectingConnection, loads: Sequence[tuple[Claimed, asyncio.Future[LoadedHistory]]]
+    ) -> None:
         """Read what these remember; where that fails again and again, halved until who cannot be read stands alone."""
         try:
             found = await self._look_up(link, [row for row, _ in loads])
@@ -228,7 +234,7 @@ class StepRecorder:
                 self._sizes[row.token] = sum(map(_size, found[row.id].steps))
                 done.set_result(found[row.id])
 
-    async def _look_up(self, link: Link, rows: Sequence[Claimed]) -> dict[str, LoadedHistory]:
+    async def _look_up(self, link: ReconnectingConnection, rows: Sequence[Claimed]) -> dict[str, LoadedHistory]:
         found = {row.id: LoadedHistory() for row in rows}
         signalled = [row.id for row in rows if row.wakes]
         at: str | None = None
@@ -243,7 +249,7 @@ class StepRecorder:
             found[job].signals.append(signal)
         return found
 
-    async def _write(self, link: Link, batch: list[_Request[Record]]) -> None:
+    async def _write(self, link: ReconnectingConnection, batch: list[_Request[Record]]) -> None:
         written = [(request.row, record) for request in batch for record in request.what]
         states = {request.row.token: request.state for request in batch if request.state is not None}
         try:
@@ -256,7 +262,7 @@ class StepRecorder:
             self.set_clock(datetime.fromisoformat(answer[0].now))
         await self._accepted(link, batch, {token for token, _ in answer}, self._records)
 
-    async def _spawn(self, link: Link, batch: list[_Request[Spawned]]) -> None:
+    async def _spawn(self, link: ReconnectingConnection, batch: list[_Request[Spawned]]) -> None:
         born = [(request.row, child) for request in batch for child in request.what]
         try:
             accepted = await link.converse(lambda: steps.spawn_all(born), tries=_tries(batch))
@@ -267,7 +273,7 @@ class StepRecorder:
         await self._accepted(link, batch, accepted, self._children)
 
     async def _accepted(
-        self, link: Link, batch: list[_Request[W]], tokens: set[str], queue: deque[_Request[W]]
+        self, link: ReconnectingConnection, batch: list[_Request[W]], tokens: set[str], queue: deque[_Request[W]]
     ) -> None:
         """Some rows were skipped. Still ours: somebody has them locked, so once more. Else the job is lost."""
         missing = [request for request in batch if request.row.token not in tokens]
@@ -296,9 +302,9 @@ class StepRecorder:
 
     async def _halve(
         self,
-        link: Link,
+        link: ReconnectingConnection,
         batch: list[_Request[W]],
-        write: Callable[[Link, list[_Request[W]]], Awaitable[None]],
+        write: Callable[[ReconnectingConnection, list[_Request[W]]], Awaitable[None]],
         queue: deque[_Request[W]],
         error: Refused,
     ) -> None:

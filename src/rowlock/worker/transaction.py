@@ -21,13 +21,13 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import LeaseLost, RowlockError
 from rowlock.model.handler import Handler
 from rowlock.model.outcome import Committed, Ended, Failed, HandedBack, Outcome, Retried, Succeeded
 from rowlock.model.row import Claimed
-from rowlock.store.ending import end
 from rowlock.store.query import Conversation
+from rowlock.store.settle import settle_in_transaction
 from rowlock.workflow.worker_interface import TransactionProvider
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class HandlerTransaction:
                 yield lent
 
     @contextmanager
-    def _opened(self, connection: object | None) -> Iterator[LastWords]:
+    def _opened(self, connection: object | None) -> Iterator[TransactionEnd]:
         row = self._attempt.row
         if self.committed is not None:
             raise RowlockError(
@@ -109,7 +109,7 @@ class HandlerTransaction:
         self._is_open, self._result = True, None
         self._resources.open.add(row.token)
         try:
-            yield LastWords(self._end, self._commit)
+            yield TransactionEnd(self._end, self._commit)
         except LeaseLost as error:
             if connection is not None and self._attempt.lost is None:
                 self.doubted = error
@@ -121,7 +121,9 @@ class HandlerTransaction:
     def _end(self) -> Conversation[None]:
         self._attempt.check()
         row, outcome = self._attempt.row, Succeeded(self._result)
-        return end(row, outcome, keep=self._resources.keep(row, outcome), said=self._resources.last_progress(row))
+        return settle_in_transaction(
+            row, outcome, keep=self._resources.keep(row, outcome), said=self._resources.last_progress(row)
+        )
 
     def _commit(self) -> None:
         self.committed = Committed(self._result)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rowlock.db import partitions
-from rowlock.db.steady import Steady
+from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
-from rowlock.store import breakers, doctor, enqueue, expiry, firing, minutes, pauses, queues, schema, waiters
+from rowlock.store import clock, doctor, enqueue, pauses, queues, results, schema, upkeep
 from rowlock.store.queues import QueueSettings
+from rowlock.store.schedules import fire
+from rowlock.store.stats import minutes
 from rowlock.worker.counts import Counts
 from rowlock.worker.halve import LeftOut, in_chunks
 from rowlock.worker.lease import UNFINISHED, Chore, Lease, Unfinished
@@ -99,7 +101,7 @@ _BELOW_EVERY = timedelta(seconds=1.5)
 _BELOW_FACTOR = 400
 
 
-def look_below(connection: Steady, *, floors: Floors) -> timedelta:
+def look_below(connection: ReconnectingSyncConnection, *, floors: Floors) -> timedelta:
     """Look from the bottom for the whole fleet, while that is too dear for each; returns how soon to look again."""
     if not floors.are_dear:
         return _BELOW_EVERY
@@ -115,7 +117,7 @@ def look_below(connection: Steady, *, floors: Floors) -> timedelta:
 def _in_turn(chore: Chore, duty: str) -> Chore:
     """The same chore, unless another worker has done it lately."""
 
-    def do(connection: Steady) -> timedelta | Unfinished | None:
+    def do(connection: ReconnectingSyncConnection) -> timedelta | Unfinished | None:
         turn = connection.turn(duty, every=chore.every * _LATELY)
         if not turn.ours:
             return None if turn.done else UNFINISHED
@@ -126,12 +128,12 @@ def _in_turn(chore: Chore, duty: str) -> Chore:
     return Chore(chore.name, chore.every, do)
 
 
-def clear_waiters(connection: Steady) -> None:
+def clear_waiters(connection: ReconnectingSyncConnection) -> None:
     """Remove what processes that were killed while they waited for results have left."""
-    connection.run(waiters.clear(age=_WAITERS_STAY))
+    connection.run(results.clear_waiters(age=_WAITERS_STAY))
 
 
-def resume(connection: Steady, *, actor: str, left_out: LeftOut | None = None) -> None:
+def resume(connection: ReconnectingSyncConnection, *, actor: str, left_out: LeftOut | None = None) -> None:
     """End the pauses whose time is over, and release jobs that wait for a pause that is no more."""
     left, left_out = _RELEASES, left_out or LeftOut("paused job", "released")
     for task in filter(None, connection.run(pauses.expire(actor=actor))):
@@ -141,7 +143,7 @@ def resume(connection: Steady, *, actor: str, left_out: LeftOut | None = None) -
             log.info("released %d jobs of %s: it is not paused any more", released, task)
 
 
-def _release(connection: Steady, task: str, *, most: int, left_out: LeftOut) -> int:
+def _release(connection: ReconnectingSyncConnection, task: str, *, most: int, left_out: LeftOut) -> int:
     return in_chunks(
         connection,
         do=lambda limit, without: pauses.release(task, limit=limit, without=without),
@@ -152,13 +154,15 @@ def _release(connection: Steady, task: str, *, most: int, left_out: LeftOut) -> 
     )
 
 
-def expire(connection: Steady, *, keep: Keep, longest: timedelta, left_out: LeftOut | None = None) -> None:
+def expire(
+    connection: ReconnectingSyncConnection, *, keep: Keep, longest: timedelta, left_out: LeftOut | None = None
+) -> None:
     """End the jobs that are not worth starting any more and that nobody claims, but for those that cannot be ended."""
     ended = in_chunks(
         connection,
-        do=lambda limit, without: expiry.expire(keep=keep.cancelled, limit=limit, without=without),
-        peek=lambda without: expiry.peek(without=without),
-        size=expiry.CHUNK,
+        do=lambda limit, without: upkeep.expire(keep=keep.cancelled, limit=limit, without=without),
+        peek=lambda without: upkeep.peek_expired(without=without),
+        size=upkeep.EXPIRED_AT_ONCE,
         most=_EXPIRIES,
         left_out=left_out or LeftOut("expired job", "ended"),
         longest=longest,
@@ -167,12 +171,12 @@ def expire(connection: Steady, *, keep: Keep, longest: timedelta, left_out: Left
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
 
 
-def forget_failures(connection: Steady) -> None:
+def forget_failures(connection: ReconnectingSyncConnection) -> None:
     """Remove what breakers have counted of tasks that have not failed for long."""
-    connection.run(breakers.remove(age=_FAILURES_STAY))
+    connection.run(pauses.forget_failures(age=_FAILURES_STAY))
 
 
-def free_keys(connection: Steady, *, left_out: LeftOut | None = None) -> None:
+def free_keys(connection: ReconnectingSyncConnection, *, left_out: LeftOut | None = None) -> None:
     """Free the keys of ended jobs whose periods are over; whoever asks for one sooner frees it by that."""
     in_chunks(
         connection,
@@ -184,7 +188,7 @@ def free_keys(connection: Steady, *, left_out: LeftOut | None = None) -> None:
     )
 
 
-def retain(connection: Steady, *, longest: timedelta) -> None:
+def retain(connection: ReconnectingSyncConnection, *, longest: timedelta) -> None:
     """Make partitions ahead of need, drop expired ones, and clear the spare part of events."""
     partitions.make_partitions(connection.open(), connection.schema, longest=longest)
     for name in partitions.drop_partitions(connection.open(), connection.schema):
@@ -193,7 +197,7 @@ def retain(connection: Steady, *, longest: timedelta) -> None:
         log.info("removed %d expired events that had been written while their part was missing", cleared)
 
 
-def watch_notifications(connection: Steady) -> None:
+def watch_notifications(connection: ReconnectingSyncConnection) -> None:
     """Say so while nobody is notified any more: some session listens and takes no notifications."""
     [share] = connection.run(doctor.notifications())
     if share >= doctor.NOTIFIES_UNTIL:
@@ -204,22 +208,22 @@ def watch_notifications(connection: Steady) -> None:
         )
 
 
-def merge_minutes(connection: Steady) -> None:
+def merge_minutes(connection: ReconnectingSyncConnection) -> None:
     """Put together what several workers have counted of a minute that is over."""
     connection.run(minutes.merge(age=_MERGE_AFTER, limit=_MERGED_AT_ONCE))
 
 
-def remove_minutes(connection: Steady) -> None:
+def remove_minutes(connection: ReconnectingSyncConnection) -> None:
     """Remove counts that are over a day old, and no more at once than lets the lease be renewed in time."""
     for _ in range(_BATCHES):
         if connection.run(minutes.remove(_BATCH))[0] < _BATCH:
             return
 
 
-def remove_firings(connection: Steady) -> None:
+def remove_firings(connection: ReconnectingSyncConnection) -> None:
     """Remove what is written down of slots that came over a week ago, and no more at once than with counts."""
     for _ in range(_BATCHES):
-        if connection.run(firing.remove(_BATCH))[0] < _BATCH:
+        if connection.run(fire.remove(_BATCH))[0] < _BATCH:
             return
 
 
@@ -237,7 +241,7 @@ class Hastener:
         """What to do every so often."""
         return Chore("bringing jobs forward", timedelta(seconds=1), self.run)
 
-    def run(self, connection: Steady) -> None:
+    def run(self, connection: ReconnectingSyncConnection) -> None:
         """Bring forward what is late."""
         if not self._has_compared:
             self._compare(connection)
@@ -245,20 +249,20 @@ class Hastener:
             self._hasten(connection, by)
             self._tell_set_back()
 
-    def _compare(self, connection: Steady) -> None:
+    def _compare(self, connection: ReconnectingSyncConnection) -> None:
         """The clock may have been set back while no worker was there to see it: then the jobs know."""
-        [seconds] = connection.run(expiry.compare(queues=self._ours.names))
+        [seconds] = connection.run(clock.compare_with_jobs(queues=self._ours.names))
         self._has_compared = True
         if seconds is not None and (ahead := timedelta(seconds=seconds)) >= _LEAST:
             log.warning("the database's clock was set back by %s or more before this worker started", ahead)
             self._lease.set_back = max(self._lease.set_back, ahead)
 
-    def _hasten(self, connection: Steady, by: timedelta) -> None:
+    def _hasten(self, connection: ReconnectingSyncConnection, by: timedelta) -> None:
         late = 0
         for _ in range(_BATCHES):
-            chunk = len(connection.run(expiry.hasten(by=by, queues=self._ours.names)))
+            chunk = len(connection.run(clock.hasten(by=by, queues=self._ours.names)))
             late += chunk
-            if chunk < expiry.HASTENED_AT_ONCE:
+            if chunk < clock.HASTENED_AT_ONCE:
                 self._lease.set_back -= by
                 break
         if late:

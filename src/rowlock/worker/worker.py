@@ -12,9 +12,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from rowlock.db.apart import apart
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
+from rowlock.db.threads import in_own_thread
 from rowlock.model.handler import Handler
 from rowlock.model.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
@@ -84,7 +84,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop()` is called."""
-        server = await apart(self._database.server)
+        server = await in_own_thread(self._database.server)
         deadline = self._database.deadline.value
         await self._unless_stopped(wait_for_schema(server, self._database.schema, deadline=deadline))
         if self._stopping.is_set():

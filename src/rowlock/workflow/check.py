@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NoReturn
 from uuid import UUID
 
-from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import InvalidArguments, LeaseLost, WorkflowChanged
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
@@ -136,11 +136,11 @@ class ReplayEnvironment:
         """Refused."""
         _refuse()
 
-    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:  # noqa: ARG002  a TransactionProvider
+    def transaction(self, connection: object | None, last: TransactionEnd) -> AbstractContextManager[object]:  # noqa: ARG002  a TransactionProvider
         """Refused."""
         _refuse()
 
-    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:  # noqa: ARG002  a TransactionProvider
+    def atransaction(self, connection: object | None, last: TransactionEnd) -> AbstractAsyncContextManager[object]:  # noqa: ARG002  a TransactionProvider
         """Refused."""
         _refuse()
 

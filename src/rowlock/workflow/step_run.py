@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic_core import to_json
 
-from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import Interruption, LeaseLost, RetryAfter, RowlockError, Snooze, StepFailed, WorkflowError
 from rowlock.model.failure import describe, recalled
 from rowlock.model.handler import Handler
@@ -24,8 +24,8 @@ from rowlock.model.payload import Result
 from rowlock.model.retry import Retry
 from rowlock.model.step import Record, Step, StepKind
 from rowlock.store import jobs
-from rowlock.store import steps as store
 from rowlock.store.query import Conversation
+from rowlock.store.workflows import steps as store
 from rowlock.workflow import logs
 from rowlock.workflow.branch import CallSite, inside_step
 from rowlock.workflow.waits import NextTry
@@ -203,7 +203,7 @@ async def _in_transaction(execution: Execution, work: StepCall, failures: int, b
     def last() -> Conversation[None]:
         return _recorded(execution, _done(work, text, failures, time.perf_counter() - began))
 
-    words = LastWords(last, lambda: None)
+    words = TransactionEnd(last, lambda: None)
     transactions, connection = execution.environment.transactions, work.connection
 
     async def on_loop() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from rowlock.db.borrowed.joining import LastWords
+from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import LeaseLost
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record, Signal, Spawned, Step
@@ -80,10 +80,10 @@ class TransactionProvider(Protocol):
     def choose(self, named: object | None) -> object | None:
         """The connection meant where a call has named this one: as for an enqueue, that may be the app's own."""
 
-    def transaction(self, connection: object | None, last: LastWords) -> AbstractContextManager[object]:
+    def transaction(self, connection: object | None, last: TransactionEnd) -> AbstractContextManager[object]:
         """A transaction that ends with these words, for sync functions."""
 
-    def atransaction(self, connection: object | None, last: LastWords) -> AbstractAsyncContextManager[object]:
+    def atransaction(self, connection: object | None, last: TransactionEnd) -> AbstractAsyncContextManager[object]:
         """A transaction that ends with these words, for async functions."""
 
 

@@ -12,12 +12,15 @@ from rowlock.model.key import Key
 from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob, Rescued
 from rowlock.model.spec import Keep
-from rowlock.store import expiry, firing, jobs, pauses, verbs, workers
+from rowlock.store import claim as claim_store
+from rowlock.store import jobs, operations, pauses, upkeep, workers
+from rowlock.store import settle as settle_store
+from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.store.enqueue import enqueue_all
 from rowlock.store.enqueue import sweep_keys as sweep
-from rowlock.store.jobs import PRIORITIES, Lane
+from rowlock.store.find.windows import Match
 from rowlock.store.query import Query
-from rowlock.store.scan import Found
+from rowlock.store.schedules import fire
 from rowlock.worker.schedule import decide
 from tests.faults.interleaving.machine import BEGIN, COMMIT, ROLLBACK, Part
 
@@ -75,7 +78,7 @@ def claim(worker: str, limit: int = 10, *, queues: Sequence[str] = ("default",),
     lanes = [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
     if above is not None:
         lanes = [Lane(queues[0], above.priority, above.run_at, above.id)]
-    rows: list[Claimed] = yield jobs.claim(lanes=lanes, limit=limit, worker=worker)
+    rows: list[Claimed] = yield claim_store.claim(lanes=lanes, limit=limit, worker=worker)
     return [Fact("claimed", row.id, row.token, row=row) for row in rows]
 
 
@@ -87,7 +90,7 @@ def settle(rows: Iterable[Claimed], outcome: Ended = SUCCEEDED) -> Part:
 def settle_each(attempts: Iterable[tuple[Claimed, Ended]]) -> Part:
     """End attempts, each in its own way."""
     batch = list(attempts)
-    accepted = yield jobs.settle([(row, outcome, DAY) for row, outcome in batch])
+    accepted = yield settle_store.settle_jobs([(row, outcome, DAY) for row, outcome in batch])
     return [
         Fact("settled", row.id, row.token, isinstance(outcome, Failed))
         for row, outcome in batch
@@ -98,7 +101,7 @@ def settle_each(attempts: Iterable[tuple[Claimed, Ended]]) -> Part:
 def give_back(rows: Iterable[Claimed], outcome: Returned = HANDED_BACK) -> Part:
     """Return attempts alike."""
     batch = list(rows)
-    accepted = yield jobs.give_back([(row, outcome) for row in batch])
+    accepted = yield settle_store.return_jobs([(row, outcome) for row in batch])
     spent = isinstance(outcome, Retried)
     return [Fact("returned", row.id, row.token, spent) for row in batch if row.token in accepted]
 
@@ -115,9 +118,9 @@ def rescue(*, lost: bool = False) -> Part:
     [(free,)] = yield "select pg_try_advisory_xact_lock(hashtextextended('rowlock.rescue', 0))"
     rescued: list[Rescued] = []
     if free:
-        orphans = yield jobs.orphans(limit=10, lost=lost)
+        orphans = yield upkeep.orphans(limit=10, lost=lost)
         if orphans:
-            rescued = yield jobs.rescue(orphans, crashes=MOST_CRASHES, keep=Keep(), actor="sweeper")
+            rescued = yield upkeep.rescue(orphans, crashes=MOST_CRASHES, keep=Keep(), actor="sweeper")
         yield workers.bury()
     yield COMMIT
     return [Fact("rescued", job.id, job.token) for job in rescued]
@@ -139,7 +142,7 @@ def disown(worker: str, known: Iterable[str] = ()) -> Part:
 
 def pardon(worker: str) -> Part:
     """A worker that was taken for dead is back: it takes back what that cost its jobs."""
-    ids = yield jobs.pardon(worker=worker, since=DAY)
+    ids = yield upkeep.pardon(worker=worker, since=DAY)
     return [Fact("pardoned", job_id) for job_id in ids]
 
 
@@ -152,7 +155,7 @@ def renew(worker: str) -> Part:
 def cancel(job_id: str) -> Part:
     """Cancel one job, as the app does it: in a transaction."""
     yield BEGIN
-    answer = yield from verbs.cancel_one(job_id, actor="somebody", why=None, keep=DAY)
+    answer = yield from operations.cancel_one(job_id, actor="somebody", why=None, keep=DAY)
     yield COMMIT
     return [Fact("cancelled" if answer else "too late", job_id)]
 
@@ -160,18 +163,18 @@ def cancel(job_id: str) -> Part:
 def cancel_many(ids: Iterable[str]) -> Part:
     """Cancel what can be locked, as operators do it; how many is all that they are told."""
     found = [_found(job_id) for job_id in ids]
-    changed = yield verbs.cancel(found, actor="somebody", why=None, states=LIVE, keep=DAY)
+    changed = yield operations.cancel(found, actor="somebody", why=None, states=LIVE, keep=DAY)
     return [Fact("cancelled some", str(sum(changed)))]
 
 
 def move(job_id: str, queue: str) -> Part:
     """Put a job on another queue."""
-    [changed] = yield verbs.move([_found(job_id)], actor="somebody", why=None, queue=queue)
+    [changed] = yield operations.move([_found(job_id)], actor="somebody", why=None, queue=queue)
     return [Fact("moved", job_id)] if changed else []
 
 
-def _found(job_id: str) -> Found:
-    return Found(job_id, "t", "ready", None, None)
+def _found(job_id: str) -> Match:
+    return Match(job_id, "t", "ready", None, None)
 
 
 def pause(kind: pauses.Kind, name: str) -> Part:
@@ -194,7 +197,7 @@ def spoil() -> Part:
 
 def sweep_expired() -> Part:
     """End what has expired and does not run; how many is all that upkeep is told."""
-    [ended] = yield expiry.expire(keep=DAY)
+    [ended] = yield upkeep.expire(keep=DAY)
     return [Fact("expired", str(n)) for n in range(ended)]
 
 
@@ -214,13 +217,13 @@ def schedule(*, at_boot: bool = False, overlap: str = "allow") -> Part:
 def fire(*, at_boot: bool = False, undone: bool = False) -> Part:
     """Look, plan and fire, as workers do it but for the lock that only saves them work."""
     before = datetime.now(UTC) - timedelta(minutes=1) if at_boot else None
-    lines = yield firing.due(limit=10, booted_before=before)
+    lines = yield fire.due(limit=10, booted_before=before)
     planned = [decide(line.schedule, line.now) for line in lines if line.schedule is not None]
     firings = [one.firing for one in planned if one is not None]
     if not firings:
         return []
     yield BEGIN
-    done = yield firing.fire(firings)
+    done = yield fire.fire(firings)
     yield ROLLBACK if undone else COMMIT
     if undone:
         return []

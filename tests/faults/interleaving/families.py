@@ -15,8 +15,10 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Cancelled, Ended, Failed, HandedBack, Parked, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Spawned, Step
-from rowlock.store import endings, jobs, steps
-from rowlock.store.jobs import Lane
+from rowlock.store import claim as claim_store
+from rowlock.store import enqueue, settle
+from rowlock.store.claim import Lane
+from rowlock.store.workflows import steps
 from tests.faults.interleaving import acts, recorder
 from tests.faults.interleaving.acts import DAY, FAILURE
 from tests.faults.interleaving.machine import BEGIN, COMMIT, Choose, EveryOrder, Part, Played
@@ -35,16 +37,16 @@ _PASSES = 12
 
 def claim(worker: str, limit: int = 10) -> Part:
     """Claim what is ready; the rows that come of it."""
-    return (yield jobs.claim(lanes=_LANES, limit=limit, worker=worker))
+    return (yield claim_store.claim(lanes=_LANES, limit=limit, worker=worker))
 
 
 def spawn(row: Claimed, children: Sequence[Spawned]) -> Part:
     """Write down children and enqueue those that are new, both or neither, as a worker does."""
     yield BEGIN
-    born: list[steps.Born] = yield steps.spawn([(row, child) for child in children])
+    born: list[steps.SpawnedChild] = yield steps.spawn([(row, child) for child in children])
     new = {one.child for one in born if one.is_new}
     if new:
-        yield jobs.enqueue([child.job for child in children if child.job.id in new])
+        yield enqueue.insert([child.job for child in children if child.job.id in new])
     yield COMMIT
     return [Told("spawned", one.child) for one in born if one.is_new]
 
@@ -68,7 +70,7 @@ def end(attempts: Sequence[tuple[Claimed, Ended]], *, tries: int = 1) -> Part:
     facts: list[Told] = []
     left = list(attempts)
     for _ in range(tries):
-        accepted = yield endings.settle([(row, outcome, DAY) for row, outcome in left], told={})
+        accepted = yield settle.settle_workflows([(row, outcome, DAY) for row, outcome in left], told={})
         facts += [Told("ended", row.id, row.token) for row, _ in left if row.token in accepted]
         if not (left := [one for one in left if one[0].token not in accepted]):
             break
@@ -78,7 +80,7 @@ def end(attempts: Sequence[tuple[Claimed, Ended]], *, tries: int = 1) -> Part:
 def give_back(row: Claimed, outcome: Returned, *, tries: int = 1) -> Part:
     """Park, or give back."""
     for _ in range(tries):
-        if row.token in (yield endings.give_back([(row, outcome)], told={})):
+        if row.token in (yield settle.return_workflows([(row, outcome)], told={})):
             return [Told("gave back", row.id, row.token)]
     return []
 

@@ -15,9 +15,11 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Cancelled, Ended, Parked, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Signal, Step
-from rowlock.store import endings, jobs, signals, steps
-from rowlock.store.jobs import Lane
+from rowlock.store import claim as claim_store
+from rowlock.store import settle
+from rowlock.store.claim import Lane
 from rowlock.store.query import Query
+from rowlock.store.workflows import signals, steps
 from tests.faults.interleaving import acts, recorder
 from tests.faults.interleaving.acts import DAY
 from tests.faults.interleaving.machine import Choose, EveryOrder, Part, Played
@@ -61,7 +63,7 @@ def send(target: str, *, key: str | None = None, signal: str | None = None, name
 
 def claim(worker: str) -> Part:
     """Claim what is ready; the attempts that come of it."""
-    rows: list[Claimed] = yield jobs.claim(lanes=LANES, limit=10, worker=worker)
+    rows: list[Claimed] = yield claim_store.claim(lanes=LANES, limit=10, worker=worker)
     return [Attempt(row) for row in rows]
 
 
@@ -113,11 +115,11 @@ def settle(attempt: Attempt) -> Part:
         return []
     query: Query[str]
     if isinstance(outcome, Parked):
-        query = endings.give_back([(row, outcome)], told={})
+        query = settle.return_workflows([(row, outcome)], told={})
         kind = "gave back"
     else:
         assert isinstance(outcome, Succeeded | Cancelled)
-        query = endings.settle([(row, outcome, DAY)], told={})
+        query = settle.settle_workflows([(row, outcome, DAY)], told={})
         kind = "ended"
     accepted = yield query
     return [Told(kind, row.id)] if row.token in accepted else []

@@ -17,7 +17,7 @@ from rowlock.cli.load import importing
 from rowlock.cli.logs import Logs
 from rowlock.cli.opened import database_time
 from rowlock.cli.options import Choice
-from rowlock.db.reach import in_words
+from rowlock.db.errors import readable_errors
 from rowlock.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def serve(choice: Choice, asked: Asked) -> None:
     with importing(str(choice.app)):  # Rowlock(imports=…): forms offer the tasks, and check what they are given
         app.load()
     logs.settle()
-    with in_words(app.database), app:
+    with readable_errors(app.database), app:
         database_time(app)  # before anybody is told to come: no database, no dashboard
         dashboard = Dashboard(app, auth=auth, hosts=_names(asked), read_only=asked.read_only)
         listening = serving.bound(asked.host, asked.port)

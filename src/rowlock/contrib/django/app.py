@@ -14,7 +14,7 @@ from django.apps import apps as installed
 from django.utils.module_loading import autodiscover_modules
 
 from rowlock.app import Rowlock
-from rowlock.db import alias as databases
+from rowlock.db import django_alias as databases
 from rowlock.db.database import Database
 from rowlock.model.handler import Handler
 from rowlock.model.spec import Keep
@@ -55,10 +55,10 @@ class DjangoRowlock(Rowlock):
                 listen_url=listen_url,
                 deadline=deadline,
                 connection=partial(databases.connection, alias),
-                framework=databases.Alias(alias),
+                framework=databases.DjangoDatabase(alias),
             )
         )
-        self.around(lambda _job: databases.AsForRequest(shared=self.database.within.is_lent()))
+        self.around(lambda _job: databases.RequestConnections(shared=self.database.within.is_lent()))
         _made.add(self)
 
     def load(self) -> dict[str, Handler]:
@@ -81,13 +81,13 @@ class _Lifespan:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> None:
-        async with databases.AsForRequest():
+        async with databases.RequestConnections():
             await enter(self._stack, checked(self._make(), "lifespan"))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        async with databases.AsForRequest():
+        async with databases.RequestConnections():
             return await self._stack.__aexit__(kind, error, trace)
 
 
@@ -101,4 +101,4 @@ def let_go() -> None:
         app.database.let_go()
 
 
-databases.before_one_comes_or_goes(let_go)
+databases.before_databases_change(let_go)

@@ -10,7 +10,7 @@ from django.db.models.signals import post_migrate
 
 from rowlock.contrib.django.checks import check_app
 from rowlock.contrib.django.named import named_app
-from rowlock.db.alias import is_postgresql
+from rowlock.db.django_alias import is_postgresql
 
 
 class RowlockConfig(AppConfig):  # type: ignore[misc]  # Django has no types

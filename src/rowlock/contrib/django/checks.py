@@ -8,7 +8,7 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 
 from rowlock.contrib.django.named import named_app
-from rowlock.db import alias as databases
+from rowlock.db import django_alias as databases
 
 
 def check_app(**_: object) -> list[Any]:
@@ -26,5 +26,5 @@ def check_app(**_: object) -> list[Any]:
             hint=f'Use one alias: DjangoRowlock("{other}"). Behind PgBouncer, listen_url= is the way around it.',
             id="rowlock.W001",
         )
-        for other in databases.others_of_the_same(app.alias)
+        for other in databases.same_database(app.alias)
     ]

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 
 from rowlock.dashboard import Visitor
-from rowlock.db.alias import AsForRequest
+from rowlock.db.django_alias import RequestConnections
 
 
 async def staff(request: Any) -> Visitor | None:  # noqa: ANN401  Starlette's, which comes with an extra
@@ -19,7 +19,7 @@ async def staff(request: Any) -> Visitor | None:  # noqa: ANN401  Starlette's, w
 
     `app.dashboard(auth=staff)`; write a function of your own like this one for other roles.
     """
-    async with AsForRequest():
+    async with RequestConnections():
         user = await sync_to_async(_user)(request.cookies.get(settings.SESSION_COOKIE_NAME))
     if not user.is_staff:
         return None

@@ -19,8 +19,8 @@ from rowlock.model.form import Form
 from rowlock.model.names import shown, versioned
 from rowlock.model.timeline import TimelineStep
 from rowlock.model.words import count
-from rowlock.store import timeline
 from rowlock.store.query import alone
+from rowlock.store.workflows import timeline
 
 
 class WorkflowNamed(Asked):
@@ -55,7 +55,7 @@ class ForkAsked(WorkflowNamed):
 
 async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
     """Send it, if it fits what is waited for."""
-    waits = await desk.look.database.aconverse(lambda _resend: alone(timeline.asked(asked.id)), atomic=False)
+    waits = await desk.look.database.aconverse(lambda _resend: alone(timeline.signal_waits(asked.id)), atomic=False)
     payload, key = _payload(asked, waits), asked.key
     if asked.step is not None:
         key = _once(next(wait for wait in waits if wait.key == asked.step))

@@ -26,7 +26,8 @@ from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
 from rowlock.model.verb import VERBS, VerbName
-from rowlock.store import outline, scan, schema
+from rowlock.store import schema
+from rowlock.store.find import pages, windows
 from rowlock.store.query import Conversation, alone
 
 _MOST_COUNTED: Final = 1_000
@@ -129,11 +130,11 @@ async def _failures(desk: Desk, asked: JobsAsked, wanted: Filter) -> Failures:
 
 
 def _found(asked: JobsAsked, wanted: Filter, _resend: bool) -> Conversation[Found]:  # noqa: FBT001  as converse calls it
-    return outline.page(
+    return pages.page(
         wanted,
         limit=asked.limit,
         before=start_of(wanted, asked.before),
-        looks=scan.BRIEF,
+        looks=windows.BRIEF,
         enough=enough_after(LONGEST_SCAN),
     )
 

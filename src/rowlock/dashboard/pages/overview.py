@@ -22,9 +22,10 @@ from rowlock.model.pause import Pause
 from rowlock.model.schedule import Schedule
 from rowlock.model.series import Series
 from rowlock.model.stats import Count, Durations, Rates, Stats, WorkerStats
-from rowlock.store import gauges, minutes, schedules
 from rowlock.store.query import alone
-from rowlock.store.survey import LOCKED
+from rowlock.store.schedules import statements
+from rowlock.store.stats import counts, minutes
+from rowlock.store.stats.collect import LOCKED
 
 Span = Literal["1h", "6h", "24h"]
 
@@ -187,9 +188,9 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
     )
 
 
-async def _waiting_for_people(desk: Desk) -> list[gauges.Approvals]:
+async def _waiting_for_people(desk: Desk) -> list[counts.ApprovalsCount]:
     """The workflows that wait for somebody to fill in a form."""
-    return await desk.look.database.aconverse(lambda _resend: alone(gauges.approvals(_MOST_APPROVALS)))
+    return await desk.look.database.aconverse(lambda _resend: alone(counts.approvals(_MOST_APPROVALS)))
 
 
 async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
@@ -197,7 +198,7 @@ async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
     names = [one.name for one in known if not one.is_paused][:_MOST_SCHEDULES]
     if not names:
         return {}
-    fired = await desk.look.database.aconverse(lambda _resend: alone(schedules.recent(names, limit=_SLOTS_PASSED)))
+    fired = await desk.look.database.aconverse(lambda _resend: alone(statements.recent(names, limit=_SLOTS_PASSED)))
     whys: dict[str, list[str]] = {}
     for one in fired:
         whys.setdefault(one.schedule, []).append("" if one.firing.job is not None else one.firing.reason or "")
@@ -228,7 +229,7 @@ async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T
 _NOTHING: Final = Done(0, 0, 0, 0, None, None)
 
 
-def _summed(parts: Iterable[minutes.Part], name: Callable[[minutes.Part], str]) -> dict[str, Done]:
+def _summed(parts: Iterable[minutes.SumsByTask], name: Callable[[minutes.SumsByTask], str]) -> dict[str, Done]:
     found: dict[str, list[minutes.Sums]] = {}
     for part in parts:
         found.setdefault(name(part), []).append(part.sums)

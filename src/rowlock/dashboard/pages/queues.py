@@ -13,7 +13,7 @@ from rowlock.model.breaker import Breaker
 from rowlock.model.pause import Pause
 from rowlock.model.pulse import Pulse
 from rowlock.model.stats import Count, Glance, QueueStats, Rates, TaskStats
-from rowlock.store.pulse import glance_with_pulse
+from rowlock.store.stats.series import collect_glance_with_sparklines
 
 _MOST_SHOWN: Final = 200
 _QUIET: Final = TaskStats(rates=Rates(), durations=None, waits=None, failed=Count(0), paused=False)
@@ -62,7 +62,7 @@ class QueuesShown:
 
 async def look(desk: Desk, asked: QueuesAsked) -> QueuesShown:
     """All of them at one moment."""
-    seen, pulses = await desk.look.database.aconverse(lambda _resend: glance_with_pulse())
+    seen, pulses = await desk.look.database.aconverse(lambda _resend: collect_glance_with_sparklines())
     queues = _meant(seen.queues, asked.named)
     tasks = _meant({*seen.tasks, *desk.app.tasks.names()}, asked.named)
     return QueuesShown(

@@ -13,8 +13,8 @@ from rowlock.errors import InvalidOption
 from rowlock.model.answer import Firing
 from rowlock.model.names import MAX_SCHEDULE, check_text
 from rowlock.model.schedule import Schedule
-from rowlock.store import schedules, scheduling
 from rowlock.store.query import Conversation
+from rowlock.store.schedules import change, statements
 
 
 class ScheduleAsked(Asked):
@@ -40,8 +40,8 @@ async def look(desk: Desk, asked: ScheduleAsked) -> OneShown:
 
 
 def _shown(name: str) -> Conversation[OneShown]:
-    schedule, _args, workers, at = yield from scheduling.show(name)
-    firings: list[Firing] = yield schedules.firings(name, limit=FIRINGS)
+    schedule, _args, workers, at = yield from change.show(name)
+    firings: list[Firing] = yield statements.firings(name, limit=FIRINGS)
     return OneShown(at, shown(schedule, firings), _foreseen(schedule, at), tuple(workers))
 
 

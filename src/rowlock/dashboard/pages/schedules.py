@@ -15,9 +15,10 @@ from rowlock.errors import InvalidOption
 from rowlock.model.answer import Firing
 from rowlock.model.rule_words import rule_in_words
 from rowlock.model.schedule import Schedule
-from rowlock.store import schedules, schema
+from rowlock.store import schema
 from rowlock.store.query import Conversation
-from rowlock.store.schedules import Fired, Looked
+from rowlock.store.schedules import statements
+from rowlock.store.schedules.statements import ScheduleFiring, ScheduleRow
 
 FIRINGS: Final = 20
 _MOST_SHOWN: Final = 40
@@ -49,7 +50,7 @@ class SchedulesShown:
     """Schedules by name; `after` is where the next page begins, None after the last. `tasks` are those known here."""
 
     at: datetime
-    schedules: tuple[ScheduleShown, ...]
+    statements: tuple[ScheduleShown, ...]
     total: int
     after: str | None
     tasks: tuple[str, ...]
@@ -62,10 +63,10 @@ async def look(desk: Desk, asked: SchedulesAsked) -> SchedulesShown:
 
 def _page(asked: SchedulesAsked, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:
     [at] = yield schema.now()
-    meant = _meant((yield from schedules.look()), asked.named)
+    meant = _meant((yield from statements.readable()), asked.named)
     start = bisect_right([one.name for one in meant], asked.after) if asked.after else 0
     page = meant[start : start + _MOST_SHOWN]
-    fired: list[Fired] = yield schedules.recent([one.name for one in page], limit=FIRINGS)
+    fired: list[ScheduleFiring] = yield statements.recent([one.name for one in page], limit=FIRINGS)
     firings: dict[str, list[Firing]] = {}
     for one in fired:
         firings.setdefault(one.schedule, []).append(one.firing)
@@ -78,7 +79,7 @@ def _page(asked: SchedulesAsked, tasks: tuple[str, ...]) -> Conversation[Schedul
     )
 
 
-def _meant(looked: Sequence[Looked], part: str) -> list[Schedule]:
+def _meant(looked: Sequence[ScheduleRow], part: str) -> list[Schedule]:
     said = part.casefold()
     found = [
         one.schedule for one in looked if said in one.schedule.name.casefold() + "\n" + one.schedule.task.casefold()

@@ -7,7 +7,7 @@ from datetime import timedelta
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.model.fleet import Fleet
-from rowlock.store.fleet import watch
+from rowlock.store.stats.workers import watch
 
 
 class WorkersAsked(Asked):

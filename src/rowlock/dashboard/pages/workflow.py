@@ -25,9 +25,9 @@ from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
 from rowlock.model.timeline import Timeline, TimelineStep
 from rowlock.store import explain
-from rowlock.store import timeline as store
 from rowlock.store.query import Conversation, alone
-from rowlock.store.timeline import Reading, Received
+from rowlock.store.workflows import timeline as store
+from rowlock.store.workflows.timeline import Reading, Received
 
 _MOST_EVENTS: Final = 20
 

@@ -12,10 +12,11 @@ from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.model.ids import made_at
 from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
-from rowlock.store import explain, schema, timeline
-from rowlock.store.outline import is_refusal
+from rowlock.store import explain, schema
+from rowlock.store.find.pages import is_refusal
 from rowlock.store.query import alone
-from rowlock.store.timeline import Advance
+from rowlock.store.workflows import timeline
+from rowlock.store.workflows.timeline import Advance
 
 _LIMIT: Final = 50
 

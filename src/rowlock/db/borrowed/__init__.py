@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
-from rowlock.db.borrowed.joining import LastWords, wrong_kind
+from rowlock.db.borrowed.joining import TransactionEnd, wrong_kind
 from rowlock.store.query import Conversation
 
 T = TypeVar("T")
@@ -35,10 +35,10 @@ class Kind(Protocol):
     def in_transaction(self, connection: object) -> bool:
         """Whether the driver's own connection has a transaction open, be it a failed one."""
 
-    def transaction(self, connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:
+    def transaction(self, connection: object, last: TransactionEnd, schema: str) -> AbstractContextManager[None]:
         """A transaction on a sync connection, which the block commits."""
 
-    def atransaction(self, connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:
+    def atransaction(self, connection: object, last: TransactionEnd, schema: str) -> AbstractAsyncContextManager[None]:
         """A transaction on an async connection, which the block commits."""
 
     def savepoint(self, connection: object) -> Any:  # noqa: ANN401  a context manager of the connection's own colour
@@ -68,7 +68,7 @@ def in_transaction(connection: object) -> bool:
     return _kind(connection).in_transaction(connection)
 
 
-def transaction(connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:
+def transaction(connection: object, last: TransactionEnd, schema: str) -> AbstractContextManager[None]:
     """A transaction on a sync connection of the caller's, begun by the block unless it is open already.
 
     At its end the last words are said, and all is committed, by the means of the connection's library. An error rolls
@@ -77,7 +77,7 @@ def transaction(connection: object, last: LastWords, schema: str) -> AbstractCon
     return _kind(connection).transaction(connection, last, schema)
 
 
-def atransaction(connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:
+def atransaction(connection: object, last: TransactionEnd, schema: str) -> AbstractAsyncContextManager[None]:
     """As `transaction`, for async callers."""
     return _kind(connection).atransaction(connection, last, schema)
 

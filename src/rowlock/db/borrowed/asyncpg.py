@@ -14,7 +14,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from rowlock.db import session
 from rowlock.db.borrowed.joining import (
-    LastWords,
+    TransactionEnd,
     has_failed,
     is_async,
     is_closed,
@@ -62,14 +62,14 @@ def in_transaction(connection: object) -> bool:
     return mine is not None and not mine.is_closed() and bool(mine.is_in_transaction())
 
 
-def transaction(connection: object, last: LastWords, schema: str) -> AbstractContextManager[None]:  # noqa: ARG001
+def transaction(connection: object, last: TransactionEnd, schema: str) -> AbstractContextManager[None]:  # noqa: ARG001
     """Refuse: every asyncpg connection is async."""
     physical(connection)
     raise needs_async_with()
 
 
 @asynccontextmanager
-async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+async def atransaction(connection: object, last: TransactionEnd, schema: str) -> AsyncIterator[None]:
     """A transaction; one that is open belongs to the block that began it, and asyncpg lets nobody else commit it."""
     mine = _usable(connection)
     if mine.is_in_transaction():

@@ -16,7 +16,7 @@ from django.utils.connection import ConnectionProxy
 from psycopg.pq import TransactionStatus
 
 from rowlock.db.borrowed import psycopg as on_psycopg
-from rowlock.db.borrowed.joining import LastWords, is_inside, nothing, wrong_kind
+from rowlock.db.borrowed.joining import TransactionEnd, is_inside, nothing, wrong_kind
 from rowlock.errors import WrongConnection
 from rowlock.store.query import Conversation
 
@@ -57,7 +57,7 @@ def in_transaction(connection: object) -> bool:
 
 
 @contextmanager
-def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+def transaction(connection: object, last: TransactionEnd, schema: str) -> Iterator[None]:
     """An atomic block in the caller's thread."""
     mine = _opened(connection, _NEEDS_SYNC)
     if mine.in_atomic_block:
@@ -74,7 +74,7 @@ def transaction(connection: object, last: LastWords, schema: str) -> Iterator[No
         converse(mine, last.say(), schema, atomic=False)
 
 
-def atransaction(connection: object, last: LastWords, schema: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG001
+def atransaction(connection: object, last: TransactionEnd, schema: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG001
     """Refuse: Django has no async transactions. The thread of its async verbs is everybody's, with one connection."""
     _wrapper(connection)
     raise WrongConnection(_NEEDS_SYNC)

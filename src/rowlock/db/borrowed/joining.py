@@ -7,15 +7,15 @@ from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rowlock.errors import SchemaMissing, WrongConnection
-from rowlock.store import path
 from rowlock.store import schema as schema_store
-from rowlock.store.atomic import all_or_nothing
+from rowlock.store import search_path
 from rowlock.store.query import Conversation
+from rowlock.store.transaction import all_or_nothing
 
 T = TypeVar("T")
 
 
-class LastWords(NamedTuple):
+class TransactionEnd(NamedTuple):
     """What is said last in a transaction, made when its time has come; and who is told that it is committed."""
 
     say: Callable[[], Conversation[None]]
@@ -35,12 +35,12 @@ def joined(
     """
     seen = _seen.setdefault(physical, {})
     if schema not in seen:
-        [(there, searched)] = yield schema_store.look(schema)
+        [(there, searched)] = yield schema_store.lookup(schema)
         if not there:
             raise SchemaMissing(f"the connection's database has no schema {schema!r}; run: rowlock migrate")
-        seen[schema] = path.is_plain(searched)
+        seen[schema] = search_path.is_safe_search_path(searched)
     whole = all_or_nothing(conversation, inside=inside) if atomic else conversation
-    return (yield from whole if seen[schema] else path.undisturbed(whole, inside=inside))
+    return (yield from whole if seen[schema] else search_path.with_safe_search_path(whole, inside=inside))
 
 
 def nothing() -> Conversation[None]:

@@ -18,7 +18,7 @@ from psycopg.types.string import TextBinaryLoader
 
 from rowlock.db import session
 from rowlock.db.borrowed.joining import (
-    LastWords,
+    TransactionEnd,
     has_failed,
     in_pipeline,
     is_async,
@@ -80,7 +80,7 @@ def in_transaction(connection: object) -> bool:
 
 
 @contextmanager
-def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+def transaction(connection: object, last: TransactionEnd, schema: str) -> Iterator[None]:
     """A transaction on a sync connection; psycopg refuses commit() and rollback() inside of it."""
     if isinstance(connection, psycopg.AsyncConnection):
         raise needs_async_with()
@@ -105,7 +105,7 @@ def transaction(connection: object, last: LastWords, schema: str) -> Iterator[No
 
 
 @asynccontextmanager
-async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+async def atransaction(connection: object, last: TransactionEnd, schema: str) -> AsyncIterator[None]:
     """A transaction on an async connection; psycopg refuses commit() and rollback() inside of it."""
     if isinstance(connection, psycopg.Connection):
         raise needs_with()

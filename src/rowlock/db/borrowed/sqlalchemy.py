@@ -18,7 +18,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 from rowlock.db import borrowed
 from rowlock.db.borrowed.joining import (
-    LastWords,
+    TransactionEnd,
     has_failed,
     is_async,
     is_closed,
@@ -94,7 +94,7 @@ def in_transaction(connection: object) -> bool:
 
 
 @contextmanager
-def transaction(connection: object, last: LastWords, schema: str) -> Iterator[None]:
+def transaction(connection: object, last: TransactionEnd, schema: str) -> Iterator[None]:
     """A transaction on a sync session or connection, as SQLAlchemy sees it: one that it has begun is gone on with."""
     mine = _unscoped(connection)
     if isinstance(mine, AsyncSession | AsyncConnection):
@@ -116,7 +116,7 @@ def transaction(connection: object, last: LastWords, schema: str) -> Iterator[No
 
 
 @asynccontextmanager
-async def atransaction(connection: object, last: LastWords, schema: str) -> AsyncIterator[None]:
+async def atransaction(connection: object, last: TransactionEnd, schema: str) -> AsyncIterator[None]:
     """As `transaction`, on an async session or connection."""
     mine = _unscoped(connection)
     if isinstance(mine, Session | Connection):

@@ -1,0 +1,1 @@
+"""The embedded server: PostgreSQL started by us, for trials, tests and the demo."""

@@ -1,0 +1,1 @@
+"""Find jobs: windows over live and ended ones, and pages made of them."""

@@ -1,0 +1,1 @@
+"""Schedules: their statements, and how they are changed, declared and fired."""

@@ -1,0 +1,281 @@
+"""rowlock.store.settle"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from operator import itemgetter
+from typing import Any, assert_never
+from uuid import UUID
+
+from rowlock.errors import Cancel, LeaseLost
+from rowlock.model.outcome import (
+    Blocked,
+    Cancelled,
+    Ended,
+    Failed,
+    HandedBack,
+    Parked,
+    Restarted,
+    Retried,
+    Returned,
+    Snoozed,
+    Succeeded,
+)
+from rowlock.model.row import Claimed
+from rowlock.model.spec import Keep
+from rowlock.store import jobs
+from rowlock.store.query import (
+    Conversation,
+    Query,
+    Row,
+    array,
+    first,
+    interval,
+    plain_array,
+)
+
+_KEEP_CANCELLED = Keep().cancelled
+
+
+def settle_jobs(
+    attempts: Sequence[tuple[Claimed, Ended, timedelta | None]], *, cancelled: timedelta = _KEEP_CANCELLED
+) -> Query[str]:
+    """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted.
+
+    Those that somebody has asked to cancel end as cancelled, whatever their outcome, and are kept for `cancelled`.
+    """
+    rows = [
+        (job.id, job.token, *end_columns(outcome), None if keep is None else interval(keep))
+        for job, outcome, keep in attempts
+    ]
+    rows.sort(key=itemgetter(0, 1))
+    ids, tokens, outcomes, results, reasons, failures, keeps = zip(*rows, strict=True)
+    return Query(
+        "job_settle",
+        {
+            "ids": plain_array(ids),
+            "tokens": plain_array(tokens),
+            "outcomes": plain_array(outcomes),
+            "results": array(results),
+            "reasons": array(reasons),
+            "failures": array(failures),
+            "keeps": array(keeps),
+            "cancelled": interval(cancelled),
+        },
+        first,
+    )
+
+
+def end_columns(outcome: Ended) -> tuple[str, str | None, str | None, str | None]:
+    """State, result, reason and failure."""
+    match outcome:
+        case Succeeded(result):
+            return "succeeded", result, None, None
+        case Failed(failure, reason):
+            return "failed", None, reason, failure
+        case Cancelled(reason):
+            return "cancelled", None, reason, None
+        case _:
+            assert_never(outcome)
+
+
+def return_jobs(attempts: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
+    """End attempts but not their jobs; answers the tokens that were accepted."""
+    rows = sorted(
+        ((job.id, job.token, *_job_return_columns(outcome)) for job, outcome in attempts), key=itemgetter(0, 1)
+    )
+    ids, tokens, delays, failures, waits_for, reasons = zip(*rows, strict=True)
+    return Query(
+        "job_return",
+        {
+            "ids": plain_array(ids),
+            "tokens": plain_array(tokens),
+            "delays": _array_unless_empty(delays),
+            "failures": _array_unless_empty(failures),
+            "waits_for": _array_unless_empty(waits_for),
+            "reasons": _array_unless_empty(reasons),
+        },
+        first,
+    )
+
+
+def _array_unless_empty(values: Sequence[str | None]) -> str | None:
+    """An array, unless it says nothing at all: then it need not be read."""
+    return array(values) if any(value is not None for value in values) else None
+
+
+def _job_return_columns(outcome: Returned) -> tuple[str | None, str | None, str | None, str | None]:
+    """Delay, failure, what it waits for and why."""
+    match outcome:
+        case Retried(failure, delay):
+            return interval(delay), failure, None, None
+        case Snoozed(delay):
+            return interval(delay), None, None, None
+        case HandedBack():
+            return None, None, None, None
+        case Blocked(waits_for, reason):
+            return None, None, waits_for, reason
+        case Parked() | Restarted():
+            raise TypeError("only a workflow parks or restarts, and it is settled as such")
+        case _:
+            assert_never(outcome)
+
+
+def settle_workflows(
+    attempts: Sequence[tuple[Claimed, Ended, timedelta | None]],
+    *,
+    told: Mapping[str, str],
+    cancelled: timedelta = _KEEP_CANCELLED,
+) -> Query[str]:
+    """End workflows and children for good, as `jobs.settle` does others; answers the tokens that were accepted.
+
+    `told` is what workflows say of themselves at last, by token. One that somebody has asked to cancel and that has
+    something to undo comes back instead.
+    """
+    rows = sorted(
+        (
+            (
+                job.id,
+                job.token,
+                *end_columns(outcome),
+                None if keep is None else interval(keep),
+                str(isinstance(outcome, Succeeded) and outcome.undoable),
+                told.get(job.token),
+            )
+            for job, outcome, keep in attempts
+        ),
+        key=itemgetter(0, 1),
+    )
+    ids, tokens, outcomes, results, reasons, failures, keeps, undoable, said = zip(*rows, strict=True)
+    return Query(
+        "workflow_settle",
+        {
+            "ids": plain_array(ids),
+            "tokens": plain_array(tokens),
+            "outcomes": plain_array(outcomes),
+            "results": array(results),
+            "reasons": array(reasons),
+            "failures": array(failures),
+            "keeps": array(keeps),
+            "undoable": plain_array(undoable),
+            "told": array(said),
+            "cancelled": interval(cancelled),
+        },
+        first,
+    )
+
+
+def return_workflows(attempts: Sequence[tuple[Claimed, Returned]], *, told: Mapping[str, str]) -> Query[str]:
+    """End attempts of workflows but not their jobs; answers the tokens that were accepted."""
+    rows = sorted(
+        ((job.id, job.token, *_workflow_return_columns(outcome), told.get(job.token)) for job, outcome in attempts),
+        key=itemgetter(0, 1),
+    )
+    ids, tokens, delays, waits_for, reasons, parked, wakes_at, since, undoing, said = zip(*rows, strict=True)
+    return Query(
+        "workflow_return",
+        {
+            "ids": plain_array(ids),
+            "tokens": plain_array(tokens),
+            "delays": array(delays),
+            "waits_for": array(waits_for),
+            "reasons": array(reasons),
+            "parked": plain_array(parked),
+            "wakes_at": array(wakes_at),
+            "since": array(since),
+            "undoing": plain_array(undoing),
+            "told": array(said),
+        },
+        first,
+    )
+
+
+def _workflow_return_columns(
+    outcome: Returned,
+) -> tuple[str | None, str | None, str | None, str, str | None, str | None, str]:
+    """Delay, what it waits for and why, whether it parks, until when, what it has seen, whether it is being undone."""
+    match outcome:
+        case Parked(wakes_at, waits_for, since, undoing):
+            return None, waits_for, None, "true", None if wakes_at is None else str(wakes_at), since, str(undoing)
+        case Snoozed(delay) | Retried(_, delay):
+            return interval(delay), None, None, "false", None, None, "false"
+        case HandedBack():
+            return None, None, None, "false", None, None, "true"
+        case Blocked(waits_for, reason):
+            return None, waits_for, reason, "false", None, None, "true"
+        case Restarted():
+            raise TypeError("a restart is written by a statement of its own")
+        case _:
+            assert_never(outcome)
+
+
+def abandon_children(children: Iterable[str], *, actor: str) -> Query[list[str]]:
+    """Ask to cancel children whose workflow ends, or forgets them; answers which are to be asked for once more."""
+    return Query("child_abandon", {"ids": plain_array(children), "actor": actor}, first)
+
+
+def workflow_state(job: Claimed) -> Query[str | None]:
+    """What a workflow has said of itself at last."""
+    return Query("workflow_state", {"id": job.id}, first)
+
+
+def restart_workflow(job: Claimed, outcome: Restarted) -> Query[str]:
+    """Begin a workflow again with a fresh history; answers its token, if it is this attempt's still."""
+    return Query(
+        "workflow_restart",
+        {
+            "id": job.id,
+            "token": job.token,
+            "args": outcome.args,
+            "version": str(outcome.version),
+            "state": outcome.state,
+        },
+        first,
+    )
+
+
+def settle_in_transaction(
+    job: Claimed,
+    outcome: Succeeded,
+    *,
+    keep: timedelta | None,
+    said: Sequence[tuple[Claimed, float, str | None]] = (),
+) -> Conversation[None]:
+    """End a job that has succeeded; `said` is its last word of progress, if there is one that is not written yet.
+
+    LeaseLost if the attempt does not own it any more, and Cancel if somebody has asked for that: the caller rolls back.
+    """
+    if said:
+        yield jobs.progress(said)
+    settle = _reading_cancelled(
+        settle_jobs([(job, outcome, keep)])
+        if job.parent is None
+        else settle.settle_workflows([(job, outcome, keep)], told={})
+    )
+    ended = yield settle
+    if not ended:
+        # The settle passes over a row that is locked, as the write of its progress may have it: then wait for it. So it
+        # does with a child whose parent somebody has, as another child's settle does.
+        if job.parent is not None:
+            yield jobs.lock(job.parent)
+        ended = (yield jobs.lock(job.id)) and (yield settle)
+    if not ended:
+        raise LeaseLost(
+            UUID(job.id),
+            f"job {job.id} of {job.task} is not this attempt's any more: it was rescued or ended meanwhile, or the "
+            "connection leads to another database; what the transaction wrote is rolled back",
+        )
+    if ended[0]:
+        raise Cancel("asked")
+
+
+def _reading_cancelled(settle: Query[Any]) -> Query[bool]:
+    """The same settle, which tells whether the job has ended as cancelled, and not by which token."""
+    return replace(settle, read=_cancelled)
+
+
+def _cancelled(row: Row) -> bool:
+    _token, cancelled, *_ = row
+    return bool(cancelled)

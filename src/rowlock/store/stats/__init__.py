@@ -1,0 +1,1 @@
+"""Statistics: counts, minutes, workers and the server, and what is put together from them."""

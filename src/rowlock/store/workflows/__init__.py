@@ -1,0 +1,1 @@
+"""Workflows: their statements, steps, signals and timelines."""
