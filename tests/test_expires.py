@@ -15,7 +15,7 @@ import pytest
 from rowlock import InvalidOption, JobCancelled, Retry, Rowlock, Task, Tasks
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
-from rowlock.store import upkeep
+from rowlock.store.upkeep import EXPIRED_AT_ONCE
 from rowlock.testing import drain
 from rowlock.worker import upkeep
 from tests.cli.conftest import Type, rowlock, shop, typed
@@ -187,13 +187,13 @@ def test_thousands_end_in_chunks(url: str, db: Db, caplog: pytest.LogCaptureFixt
         select rowlock.uuid7(), 'q', 't', 1, rowlock.now(), rowlock.now(), rowlock.now(), '{}'
         from generate_series(1, %s)
         """,
-        [upkeep.EXPIRED_AT_ONCE * 2 + 1],
+        [EXPIRED_AT_ONCE * 2 + 1],
     )
 
     with caplog.at_level(logging.INFO, "rowlock.upkeep"):
         sweep(url)
 
-    assert one(db, EXPIRED) == upkeep.EXPIRED_AT_ONCE * 2 + 1
+    assert one(db, EXPIRED) == EXPIRED_AT_ONCE * 2 + 1
     assert one(db, "select count(*) from rowlock.jobs") == 0
     assert "cancelled 2001 jobs that had expired" in caplog.text
 

@@ -41,7 +41,7 @@ def test_what_differs_from_job_to_job_is_left_out(message: str, pattern: str) ->
 def test_failed_jobs_are_counted_by_task_and_error_with_when_and_an_example(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "_PAGE", 2)
+    monkeypatch.setattr(pages, "_FAILURES_AT_ONCE", 2)
     fail(db, 1, "order 3 is unknown\nand more")
     latest = fail(db, 9, "order 4 is unknown")
     fail(db, 5, "order 5 is unknown")

@@ -246,7 +246,7 @@ def monitored(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         looks.append(kwargs)
         return ended(*args, **kwargs)
 
-    monkeypatch.setattr(windows, "ended", noted)
+    monkeypatch.setattr(windows, "scan_ended", noted)
     return looks
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from rowlock import InvalidOption, Point, Rowlock, RowlockError, Series
 from rowlock.model.histogram import bucket, pack
-from rowlock.store.stats import series
+from rowlock.store.stats import series as series_store
 from rowlock.testing import travel
 from tests.worker.working import Db, work_off
 
@@ -137,7 +137,7 @@ def test_of_a_large_fleet_only_the_newest_minutes_are_looked_at_and_it_says_so(
     for number in range(10):
         for task in ("a", "b"):
             count(db, now - number * MINUTE, task=task)
-    monkeypatch.setattr(series, "_MOST_ROWS", 7)
+    monkeypatch.setattr(series_store, "_MOST_ROWS", 7)
 
     series = app.rates(task="a")
 

@@ -14,15 +14,7 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import (
-    InvalidArguments,
-    InvalidOption,
-    Rowlock,
-    RowlockError,
-    ScheduleError,
-    ScheduleNotFound,
-    Task,
-)
+from rowlock import InvalidArguments, InvalidOption, Rowlock, RowlockError, ScheduleError, ScheduleNotFound, Task
 from rowlock.model.schedule import Schedule
 from rowlock.store.schedules import change
 from rowlock.tasks import schedule_spec

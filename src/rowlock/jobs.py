@@ -15,15 +15,7 @@ from pydantic_core import from_json
 from rowlock.actor import check_actor, check_why
 from rowlock.db.borrowed import in_transaction
 from rowlock.db.results import ResultWaiters
-from rowlock.errors import (
-    InvalidOption,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    NoResult,
-    ResultTimeout,
-    RowlockError,
-)
+from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout, RowlockError
 from rowlock.explain import explaining
 from rowlock.model.explanation import Explanation
 from rowlock.model.handler import Handler

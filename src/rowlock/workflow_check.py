@@ -23,9 +23,9 @@ from rowlock.model.step import Step
 from rowlock.model.timeline import WorkflowStatus
 from rowlock.store import schema
 from rowlock.store.query import Conversation
-from rowlock.store.workflows import records, steps
+from rowlock.store.workflows import records
 from rowlock.store.workflows.records import WorkflowFilter
-from rowlock.store.workflows.steps import RecalledWorkflow
+from rowlock.store.workflows.steps import RecalledWorkflow, recall_steps, recall_workflows
 from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress, running
 from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow.check import ReplayEnvironment, difference
@@ -87,8 +87,8 @@ class Check:
         page = yield from records.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
         ids = [str(record.id) for record in page.records]
         remembered: dict[str, list[Step]] = {one: [] for one in ids}
-        found: list[RecalledWorkflow] = yield steps.recall_workflows(ids)
-        for job, step in (yield steps.recall_steps(ids)):
+        found: list[RecalledWorkflow] = yield recall_workflows(ids)
+        for job, step in (yield recall_steps(ids)):
             remembered[job].append(step)
         return _Some(now, [(one, remembered[one.id]) for one in sorted(found, reverse=True)], page.next)
 

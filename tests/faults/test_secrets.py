@@ -191,7 +191,7 @@ def test_a_flood_of_forged_notifications_costs_a_bounded_number_of_looks(
         looks.append(time.monotonic())
         return claim(lanes=lanes, limit=limit, worker=worker, free=free)
 
-    monkeypatch.setattr(jobs, "claim", counted)
+    monkeypatch.setattr(claim_store, "claim", counted)
     with estate.app("worker") as app, estate.session(STRANGER) as stranger, estate.session(OWNER) as db:
         task = app.task(name="t", queue="flooded")(nothing)
         with working(app, queues=["flooded"]):

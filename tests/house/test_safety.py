@@ -20,8 +20,6 @@ COMPOSED = {
     "db/migrate.py": {
         # Our own files, and a schema's name that model/names.py has checked.
         "script(missing, schema).encode()",
-    },
-    "db/migrate.py": {
         # Our own words, and names that are made of a checked schema's and of ours.
         "roles.creation([role]).encode()",
         "roles.grants(schema).encode()",

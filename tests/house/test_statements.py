@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, get_type_hints
 from uuid import uuid4
 
@@ -24,17 +24,7 @@ from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
 from rowlock.model.key import Key
-from rowlock.model.outcome import (
-    Blocked,
-    Cancelled,
-    Failed,
-    HandedBack,
-    Parked,
-    Restarted,
-    Retried,
-    Snoozed,
-    Succeeded,
-)
+from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Parked, Restarted, Retried, Snoozed, Succeeded
 from rowlock.model.record import JobRecord
 from rowlock.model.row import Claimed, NewJob, Orphan
 from rowlock.model.schedule import Cron, Every, ScheduleSpec
@@ -62,9 +52,11 @@ from rowlock.store import (
 from rowlock.store.find import windows
 from rowlock.store.find.windows import Match
 from rowlock.store.query import Copy, Query, numbered, statement, target
-from rowlock.store.schedules import declare, fire, statements
+from rowlock.store.schedules import declare, fire
+from rowlock.store.schedules import statements as schedules
 from rowlock.store.schema import Span
-from rowlock.store.stats import counts, minutes, series, server, workers
+from rowlock.store.stats import counts, minutes, series, server
+from rowlock.store.stats import workers as watched
 from rowlock.store.workflows import records, signals, steps, timeline
 from tests.house.conftest import House
 from tests.house.reading import Source, Statement, called, made_by_migrations, migrations, package, statements
@@ -274,28 +266,28 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.clear_spare: [schema.clear_spare()],
     schema.partition_lock: [schema.partition_lock()],
     schema.longest_retention: [schema.longest_retention()],
-    statements.listed: [statements.listed(None), statements.listed("s")],
-    statements.outlined: [statements.outlined(None), statements.outlined("s")],
-    statements.lock: [statements.lock("s")],
-    statements.add: [
-        statements.add(SCHEDULE, next_at=datetime.now(UTC), **WHO),
-        statements.add(
+    schedules.listed: [schedules.listed(None), schedules.listed("s")],
+    schedules.outlined: [schedules.outlined(None), schedules.outlined("s")],
+    schedules.lock: [schedules.lock("s")],
+    schedules.add: [
+        schedules.add(SCHEDULE, next_at=datetime.now(UTC), **WHO),
+        schedules.add(
             replace(SCHEDULE, rule=Every(DAY), expires=DAY, tags=("a",)), next_at=datetime.now(UTC), **NOBODY
         ),
     ],
-    statements.edit: [
-        statements.edit(SCHEDULE, edits=None, next_at=datetime.now(UTC), changes={}, **NOBODY),
-        statements.edit(SCHEDULE, edits={"queue": "ü"}, next_at=datetime.now(UTC), changes={"a": ["b", None]}, **WHO),
+    schedules.edit: [
+        schedules.edit(SCHEDULE, edits=None, next_at=datetime.now(UTC), changes={}, **NOBODY),
+        schedules.edit(SCHEDULE, edits={"queue": "ü"}, next_at=datetime.now(UTC), changes={"a": ["b", None]}, **WHO),
     ],
-    statements.pause: [
-        statements.pause("s", until=datetime.now(UTC), duration=None, **WHO),
-        statements.pause("s", until=None, duration=DAY, **NOBODY),
+    schedules.pause: [
+        schedules.pause("s", until=datetime.now(UTC), duration=None, **WHO),
+        schedules.pause("s", until=None, duration=DAY, **NOBODY),
     ],
-    statements.resume: [statements.resume("s", next_at=datetime.now(UTC), **WHO)],
-    statements.remove: [statements.remove("s", **WHO), statements.remove("s", **NOBODY)],
-    statements.run: [statements.run("s", job_id=new_id(), **WHO)],
-    statements.firings: [statements.firings("s", limit=5)],
-    statements.recent: [statements.recent(["s", 'a "b"'], limit=5), statements.recent([], limit=5)],
+    schedules.resume: [schedules.resume("s", next_at=datetime.now(UTC), **WHO)],
+    schedules.remove: [schedules.remove("s", **WHO), schedules.remove("s", **NOBODY)],
+    schedules.run: [schedules.run("s", job_id=new_id(), **WHO)],
+    schedules.firings: [schedules.firings("s", limit=5)],
+    schedules.recent: [schedules.recent(["s", 'a "b"'], limit=5), schedules.recent([], limit=5)],
     signals.send: [
         signals.send(new_id(), target=new_id(), name="paid", payload='{"a": "ü"}', key="k"),
         signals.send(new_id(), target="key", name="paid", payload=None, key=None),
@@ -305,7 +297,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         signals.tell(new_id(), target="key", name="paid", payload=None, key=None, **NOBODY),
     ],
     results.statuses: [results.statuses([new_id()]), results.statuses([])],
-    workers.worker_rows: [workers.worker_rows()],
+    watched.worker_rows: [watched.worker_rows()],
     server.connections: [server.connections()],
     server.lock_waits: [server.lock_waits(5)],
     server.sizes: [server.sizes()],
@@ -332,9 +324,9 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     schema.blockers: [schema.blockers("rowlock", held_for=timedelta(seconds=1), most=5)],
     doctor.duty_holders: [doctor.duty_holders(5)],
     doctor.row_holders: [doctor.row_holders(["q", "ü"], held=DAY, most=5), doctor.row_holders([], held=DAY, most=5)],
-    workers.claimed: [workers.claimed([WORKER]), workers.claimed([])],
-    workers.underway: [workers.underway([WORKER], limit=5), workers.underway([], limit=5)],
-    workers.watched_workers: [workers.watched_workers("host:1", limit=5), workers.watched_workers(None, limit=5)],
+    watched.claimed: [watched.claimed([WORKER]), watched.claimed([])],
+    watched.underway: [watched.underway([WORKER], limit=5), watched.underway([], limit=5)],
+    watched.watched_workers: [watched.watched_workers("host:1", limit=5), watched.watched_workers(None, limit=5)],
     series.ended_by_minute: [series.ended_by_minute(since=datetime.now(UTC), most=5)],
     counts.begin_reading: [counts.begin_reading(DAY)],
     counts.parked: [counts.parked(5)],
@@ -570,7 +562,7 @@ def test_every_builder_gives_the_parameters_its_file_takes() -> None:
 def test_every_builder_is_tried_below() -> None:
     public = {
         function
-        for module in [import_module(f"rowlock.store.{found.name}") for found in iter_modules(store.__path__)]
+        for module in [import_module(found.name) for found in walk_packages(store.__path__, "rowlock.store.")]
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__
         and not name.startswith("_")

@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 
 from rowlock.errors import InvalidOption
 from rowlock.model.rule import LONGEST
-from rowlock.model.schedule import (
-    Cron,
-    Every,
-    Schedule,
-    ScheduleSpec,
-    check_catch_up,
-    check_rule,
-    read_rule,
-)
+from rowlock.model.schedule import Cron, Every, Schedule, ScheduleSpec, check_catch_up, check_rule, read_rule
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TICK = timedelta(microseconds=1)

@@ -230,7 +230,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D1",
         "a page of jobs reads and redacts the arguments of all of them, which it does not show",
         "tests/dashboard/test_large.py::test_a_list_neither_reads_arguments_nor_more_than_the_beginning_of_the_last_error",
-        [Change("dashboard/pages/jobs.py", "looks=scan.BRIEF", "looks=None")],
+        [Change("dashboard/pages/jobs.py", "looks=windows.BRIEF", "looks=None")],
     ),
     Mutant(
         "D2",
@@ -508,7 +508,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "db/results.py",
-                "            new = self._room.open()  # after a crash of the server nothing of what was entered is there\n",
+                "            new = self._waiters.open()  # after a crash of the server nothing of what was entered is there\n",
                 "",
             ),
         ],
@@ -623,7 +623,7 @@ MUTANTS: tuple[Mutant, ...] = (
             Change(
                 "worker/schedule.py",
                 '        with connection.sweep("schedules") as free:\n',
-                '        connection.run(firing.fire(one.firing._replace(slots=[slot._replace(job=None) for slot in one.firing.slots]) for one in batch[:1]))\n        with connection.sweep("schedules") as free:\n',
+                '        connection.run(fire.fire(one.firing._replace(slots=[slot._replace(job=None) for slot in one.firing.slots]) for one in batch[:1]))\n        with connection.sweep("schedules") as free:\n',
             ),
         ],
     ),
@@ -665,7 +665,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_network.py::test_every_kind_of_trouble_passes",
         [
             Change(
-                "db/worker_connection.py", "if kind is Trouble.REFUSED:", "if kind in (Trouble.REFUSED, Trouble.AGAIN):"
+                "db/worker_connection.py", "if kind is ErrorKind.REFUSED:", "if kind in (ErrorKind.REFUSED, ErrorKind.AGAIN):"
             ),
         ],
     ),
@@ -675,7 +675,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/store/test_settle.py::test_settlers_lock_in_one_order",
         [
             Change(
-                "store/jobs.py",
+                "store/settle.py",
                 "        for job, outcome, keep in attempts\n    ]\n    rows.sort(key=itemgetter(0, 1))",
                 "        for job, outcome, keep in attempts\n    ]",
             ),
@@ -1926,7 +1926,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "P3",
         "host names are looked up in the executor that handlers can fill, so that a worker cannot reconnect",
         "tests/worker/test_liveness.py::test_a_worker_reconnects_by_name_while_handlers_fill_the_executor_of_its_loop",
-        [Change("db/session.py", "await resolved(server.conninfo)", "server.conninfo")],
+        [Change("db/session.py", "await with_host_addresses(server.conninfo)", "server.conninfo")],
     ),
     Mutant(
         "P4",

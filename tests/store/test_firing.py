@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from rowlock.model.ids import new_id
 from rowlock.store import pauses
-from rowlock.store.schedules import fire
+from rowlock.store.schedules import fire as firing
 from rowlock.store.schedules.fire import DueRow, DueSchedule, PlannedFiring, ScheduleSlot
 from tests.engine import Engine
 from tests.scheduling import add
@@ -33,7 +33,7 @@ def engine(url: str) -> Iterator[Engine]:
 
 
 def look(engine: Engine, *, limit: int = MANY, **options: Any) -> list[DueRow]:  # noqa: ANN401  the builder's own
-    return engine.run(fire.due(limit=limit, **options))
+    return engine.run(firing.due(limit=limit, **options))
 
 
 def seen(engine: Engine, **options: Any) -> list[DueSchedule]:  # noqa: ANN401  look's own
@@ -144,7 +144,7 @@ def test_a_job_is_made_as_its_schedule_says_and_told_what_for(engine: Engine, db
     [schedule] = seen(engine)
     plan = fired(schedule)
 
-    answer = engine.run(fire.fire([plan]))
+    answer = engine.run(firing.fire([plan]))
 
     [slot] = plan.slots
     assert answer == ['a "schedule"']
@@ -165,7 +165,7 @@ def test_a_slot_that_is_passed_over_is_written_down_and_makes_no_job(engine: Eng
     [schedule] = seen(engine)
     slot = datetime.fromisoformat(schedule.next_at)
 
-    engine.run(fire.fire([fired(schedule, slots=[ScheduleSlot(slot, None, "missed")])]))
+    engine.run(firing.fire([fired(schedule, slots=[ScheduleSlot(slot, None, "missed")])]))
 
     assert db.execute("select slot, job, reason from rowlock.firings").fetchall() == [(slot, None, "missed")]
     assert one(db, "select count(*) from rowlock.jobs") == 0
@@ -176,7 +176,7 @@ def test_jitter_comes_on_top_of_now(engine: Engine, db: Db) -> None:
     [schedule] = seen(engine)
     slot = datetime.fromisoformat(schedule.next_at)
 
-    engine.run(fire.fire([fired(schedule, slots=[ScheduleSlot(slot, new_id(), jitter=timedelta(seconds=40))])]))
+    engine.run(firing.fire([fired(schedule, slots=[ScheduleSlot(slot, new_id(), jitter=timedelta(seconds=40))])]))
 
     assert one(db, "select run_at - created_at from rowlock.jobs") == timedelta(seconds=40)
     assert one(db, "select expires_at - created_at from rowlock.jobs") == timedelta(seconds=100)
@@ -197,7 +197,7 @@ def test_a_schedule_that_was_changed_since_the_look_is_left_to_the_next(engine: 
     [schedule] = seen(engine)
 
     db.execute(change.encode())
-    answer = engine.run(fire.fire([fired(schedule)]))
+    answer = engine.run(firing.fire([fired(schedule)]))
 
     assert answer == []
     assert one(db, "select (select count(*) from rowlock.jobs) + (select count(*) from rowlock.firings)") == 0
@@ -210,7 +210,7 @@ def test_a_schedule_that_somebody_has_locked_is_passed_over(engine: Engine, db: 
 
     with psycopg.connect(url) as operator:
         operator.execute("select from rowlock.schedules where name = 'locked' for update")
-        answer = engine.run(fire.fire([fired(schedule) for schedule in schedules]))
+        answer = engine.run(firing.fire([fired(schedule) for schedule in schedules]))
 
     assert answer == ["free"]
 
@@ -219,11 +219,11 @@ def test_a_slot_that_is_written_down_makes_no_second_job_whatever_the_schedule_s
     add(db)
     [schedule] = seen(engine)
     plan = fired(schedule)
-    engine.run(fire.fire([plan]))
+    engine.run(firing.fire([plan]))
     db.execute("update rowlock.schedules set next_at = %s, last_at = null", [plan.slots[0].at])
     [turned_back] = seen(engine)
 
-    answer = engine.run(fire.fire([fired(turned_back)]))
+    answer = engine.run(firing.fire([fired(turned_back)]))
 
     assert answer == ["s"]
     assert one(db, "select count(*) from rowlock.jobs") == 1
@@ -236,7 +236,7 @@ def test_the_jobs_that_may_be_live_are_those_that_are_and_the_new_ones(engine: E
     [schedule] = seen(engine)
     plan = fired(schedule)
 
-    engine.run(fire.fire([plan]))
+    engine.run(firing.fire([plan]))
 
     assert schedule.live == [live]
     assert set(one(db, "select jobs::text[] from rowlock.schedules")) == {live, plan.slots[0].job}
@@ -254,7 +254,7 @@ def test_upkeep_ends_a_pause_that_is_over_when_the_next_slot_lies_behind_it(engi
 
     engine.run(pauses.expire(actor="me"))
     before: dict[str, int] = dict(db.execute(query.encode()).fetchall())
-    engine.run(fire.fire([fired(schedule) for schedule in seen(engine)]))
+    engine.run(firing.fire([fired(schedule) for schedule in seen(engine)]))
     engine.run(pauses.expire(actor="me"))
 
     assert before == {"over": 0, "goes on": 0}
@@ -270,7 +270,7 @@ def test_a_queue_on_which_somebody_is_parked_is_notified_once(engine: Engine, db
     plans = [fired(schedule) for schedule in seen(engine)]
     delayed = [plan._replace(slots=[plan.slots[0]._replace(jitter=MINUTE)]) for plan in plans if plan.name == "later"]
 
-    engine.run(fire.fire([*delayed, *(plan for plan in plans if plan.name != "later")]))
+    engine.run(firing.fire([*delayed, *(plan for plan in plans if plan.name != "later")]))
 
     told = [note.channel for note in db.notifies(timeout=5, stop_after=1)] + [
         note.channel for note in db.notifies(timeout=0)
@@ -285,16 +285,16 @@ def test_a_thousand_schedules_are_fired_by_one_statement_prepared_on_empty_table
     for table in ("schedules", "firings", "jobs"):
         db.execute(f"alter table rowlock.{table} set (autovacuum_enabled = off)".encode())
         db.execute(f"vacuum analyze rowlock.{table}".encode())
-    due, fire = Prepared(engine, fire.due(limit=1)), Prepared(engine, fire.fire([]))
+    due, fire = Prepared(engine, firing.due(limit=1)), Prepared(engine, firing.fire([]))
     for _ in range(6):
-        due.explain(fire.due(limit=MANY))
-        fire.explain(fire.fire([]))
+        due.explain(firing.due(limit=MANY))
+        fire.explain(firing.fire([]))
     add(db, count=MANY)
     add(db, "far off", count=2 * MANY, due="1 day")
 
-    looked = due.explain(fire.due(limit=MANY))
+    looked = due.explain(firing.due(limit=MANY))
     plans = [fired(schedule) for schedule in seen(engine)]
-    burnt = fire.explain(fire.fire(plans))
+    burnt = fire.explain(firing.fire(plans))
 
     assert looked.rows_touched() <= 8 * MANY
     assert burnt.rows_touched() <= 16 * MANY
@@ -312,7 +312,7 @@ def test_what_was_fired_over_a_week_ago_is_forgotten_a_chunk_at_a_time(engine: E
         "from generate_series(1, 12) as n"
     )
 
-    removed = [engine.run(fire.remove(3))[0] for _ in range(3)]
+    removed = [engine.run(firing.remove(3))[0] for _ in range(3)]
 
     assert removed == [3, 3, 0]
     assert one(db, "select count(*) from rowlock.firings") == 6

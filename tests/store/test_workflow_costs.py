@@ -18,7 +18,7 @@ from rowlock.model.ids import new_id
 from rowlock.model.outcome import Parked, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Spawned
-from rowlock.store import settle
+from rowlock.store import settle as settle_store
 from rowlock.store.explain import open_steps, step_sum
 from rowlock.store.query import Query
 from rowlock.store.workflows import signals, steps
@@ -117,11 +117,11 @@ def hear(rows: Sequence[Claimed]) -> Query[Any]:
 
 
 def park(rows: Sequence[Claimed]) -> Query[Any]:
-    return settle.return_workflows([(row, Parked(9, "signal")) for row in rows], told={})
+    return settle_store.return_workflows([(row, Parked(9, "signal")) for row in rows], told={})
 
 
 def settle(rows: Sequence[Claimed]) -> Query[Any]:
-    return settle.settle_workflows([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
+    return settle_store.settle_workflows([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
 
 
 def whole_scans(plan: Plan) -> list[str]:

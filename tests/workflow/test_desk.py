@@ -14,16 +14,7 @@ from rowlock.model.timeline import TimelineBranch
 from rowlock.store.workflows import records
 from tests.rows import Db, put
 from tests.worker.working import one
-from tests.workflow.remembering import (
-    MORNING,
-    end,
-    keys_of,
-    put_failure,
-    put_signal,
-    put_step,
-    put_workflow,
-    row_of,
-)
+from tests.workflow.remembering import MORNING, end, keys_of, put_failure, put_signal, put_step, put_workflow, row_of
 
 SOON = datetime.now(UTC) + timedelta(days=1)
 

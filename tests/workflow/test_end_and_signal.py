@@ -13,7 +13,7 @@ from datetime import timedelta
 import pytest
 
 from rowlock.model.outcome import Succeeded
-from rowlock.store import settle
+from rowlock.store.settle import settle_workflows
 from tests.engine import Engine
 from tests.rows import Db
 from tests.waiting import until
@@ -55,7 +55,7 @@ def worker(url: str, db: Db) -> Iterator[Engine]:
 def test_a_signal_that_slips_in_while_its_workflow_ends_is_in_its_record(worker: Engine, db: Db) -> None:
     job = put_workflow(db)
     [row] = worker.claim()
-    settle = settle.settle_workflows([(row, Succeeded(None), DAY)], told={})
+    settle = settle_workflows([(row, Succeeded(None), DAY)], told={})
     with ThreadPoolExecutor(1) as thread:
         db.execute("select pg_advisory_lock(7)")
         settling = thread.submit(worker.run, settle)

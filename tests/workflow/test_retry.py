@@ -10,16 +10,7 @@ import pytest
 from rowlock import Filter, Rowlock
 from tests.rows import Db
 from tests.worker.working import one
-from tests.workflow.remembering import (
-    MORNING,
-    end,
-    keys_of,
-    put_failure,
-    put_signal,
-    put_step,
-    put_workflow,
-    row_of,
-)
+from tests.workflow.remembering import MORNING, end, keys_of, put_failure, put_signal, put_step, put_workflow, row_of
 
 
 def retry(app: Rowlock, job: UUID) -> None:

@@ -1,4 +1,4 @@
-"""Trouble: what to do about an error of PostgreSQL's, and whether the statement or its surroundings are at fault."""
+"""Errors of PostgreSQL: what each means, who is at fault, and words for people."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
-from rowlock.db.database import Database
-from rowlock.db.session import (
-    Late,
-    Server,
-    connect,
-)
+from rowlock.db.session import Late, Server, connect
 from rowlock.errors import RowlockError
 from rowlock.model.redact_url import redact_address
+
+if TYPE_CHECKING:
+    from rowlock.db.database import Database
+
+log = logging.getLogger("rowlock.worker")
+# How long a process that starts waits for its server and its schema, and how often it says so, in seconds.
+PATIENCE, SAY_EVERY = 60.0, 10.0
 
 
 class ErrorKind(Enum):
@@ -39,8 +41,38 @@ class Blame(Enum):
     STATEMENT = auto()  # most likely what it carries: taken apart, and the job alone pays after enough tries
 
 
+def error_kind(error: psycopg.Error) -> ErrorKind:
+    """What to do about an error."""
+    return _meaning(error).kind
+
+
+def blame(error: psycopg.Error) -> Blame:
+    """Whose fault an error is. A statement at fault may fail for ever, and hold up all that waits behind it."""
+    return _meaning(error).blame
+
+
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is of no more use."""
+    return error_kind(error) is ErrorKind.GONE
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether the server is the cause, and not the statement: the same may work later."""
+    return isinstance(error, psycopg.Error) and error_kind(error) in {ErrorKind.GONE, ErrorKind.AGAIN, ErrorKind.FULL}
+
+
+def is_slow(error: Exception) -> bool:
+    """Whether it took too long, for us or for the server."""
+    return isinstance(error, Late | psycopg.errors.QueryCanceled)
+
+
+def first_line(error: Exception) -> str:
+    """The error in one line: libpq says more, a line for each address that it tried."""
+    return str(error).strip().partition("\n")[0]
+
+
 class _Meaning(NamedTuple):
-    error_kind: ErrorKind
+    kind: ErrorKind
     blame: Blame
 
 
@@ -52,6 +84,7 @@ _REFUSED = _Meaning(ErrorKind.REFUSED, Blame.STATEMENT)
 _MISSING = _Meaning(ErrorKind.ODD, Blame.SURROUNDINGS)
 _UNCLEAR = _Meaning(ErrorKind.ODD, Blame.UNCLEAR)
 _ODD = _Meaning(ErrorKind.ODD, Blame.STATEMENT)
+
 
 # By the first characters of the SQLSTATE; the longest that fits decides.
 _MEANINGS = {
@@ -102,42 +135,35 @@ def _meaning(error: psycopg.Error) -> _Meaning:
     return next((_MEANINGS[state[:end]] for end in range(len(state), 1, -1) if state[:end] in _MEANINGS), _ODD)
 
 
-def error_kind(error: psycopg.Error) -> ErrorKind:
-    """What to do about an error."""
-    return _meaning(error).trouble
+class Refused(Exception):  # an answer of the server's, not a fault of ours
+    """PostgreSQL does not accept what a statement carries, or fails at it again and again."""
+
+    def __init__(self, error: Exception, *, certain: bool = True) -> None:
+        said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+        super().__init__(said or first_line(error))
+        self.certain = certain  # else the server may be what is wrong, and the same may be accepted later
+        # The surroundings may be at fault, too: no job may pay for it unless others could be written meanwhile.
+        self.unclear = isinstance(error, psycopg.Error) and blame(error) is Blame.UNCLEAR
+        # It took too long, for which no single row is to blame.
+        self.slow = is_slow(error)
+        # A row for which no partition is there violates a check that has no name.
+        self.lacks_partition = isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
 
 
-def blame(error: psycopg.Error) -> Blame:
-    """Whose fault an error is. A statement at fault may fail for ever, and hold up all that waits behind it."""
-    return _meaning(error).blame
+class Lost(Exception):  # as above
+    """A query that is sent only once has failed; whether it took effect is not known."""
+
+    def __init__(self, error: psycopg.Error) -> None:
+        super().__init__(first_line(error))
+        self.slow = is_slow(error)
 
 
-def is_connection_lost(error: psycopg.Error) -> bool:
-    """Whether it means that the connection is of no more use."""
-    return error_kind(error) is ErrorKind.GONE
-
-
-def is_transient(error: Exception) -> bool:
-    """Whether it is the server's trouble, and not what was said to it."""
-    return isinstance(error, psycopg.Error) and error_kind(error) in {ErrorKind.GONE, ErrorKind.AGAIN, ErrorKind.FULL}
-
-
-def first_line(error: Exception) -> str:
-    """The error in one line: libpq says more, a line for each address that it tried."""
-    return str(error).strip().partition("\n")[0]
-
-
-PATIENCE = 60.0
-
-
-SAY_EVERY = 10.0  # a line while a worker waits
-
-
-log = logging.getLogger("rowlock.worker")
+class Unreachable(Exception):
+    """The database does not answer now; it may later."""
 
 
 def check_reachable(database: Database) -> Server:
-    """The server of a database that has just answered; starts it if it is embedded."""
+    """Connect once, and return the server; an embedded one is started."""
     with readable_errors(database):
         server = database.server()
         connect(server, name="rowlock start", deadline=database.deadline.value.total_seconds()).close()
@@ -145,7 +171,7 @@ def check_reachable(database: Database) -> Server:
 
 
 def wait_until_reachable(database: Database) -> Server:
-    """The same, for one that may be started before its server is: it waits, as long as for a schema."""
+    """The same, for a process that may start before its server: it waits as long as for a schema."""
     patience, next_line = time.monotonic() + PATIENCE, 0.0
     while True:
         try:
@@ -161,14 +187,14 @@ def wait_until_reachable(database: Database) -> Server:
 
 
 def _may_come(error: psycopg.Error) -> bool:
-    """Whether nobody has answered yet. One who refuses this user, or knows no such database, will do so for ever."""
+    """Whether the server may answer later. One that refuses this user, or lacks the database, will go on to do so."""
     said = str(error)
     return is_connection_lost(error) and ("FATAL" not in said or "starting up" in said or "shutting down" in said)
 
 
 @contextmanager
 def readable_errors(database: Database) -> Iterator[None]:
-    """Inside it, whatever PostgreSQL or the way to it refuses becomes a RowlockError with a sentence."""
+    """Turn errors of PostgreSQL, or of the way to it, into a RowlockError with a sentence."""
     try:
         yield
     except psycopg.Error as error:
@@ -194,34 +220,3 @@ def _one_line(error: psycopg.Error) -> str:
     # libpq's words run over several lines: one for each address of a host, and a question after each.
     lines = (line.strip(" -\t") for line in redact_address(said).splitlines())
     return "; ".join(dict.fromkeys(line for line in lines if line and not line.endswith("?")))
-
-
-class Refused(Exception):  # an answer of the server's, not a fault of ours
-    """PostgreSQL does not accept what a statement carries, or fails at it again and again."""
-
-    def __init__(self, error: Exception, *, certain: bool = True) -> None:
-        said = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-        super().__init__(said or first_line(error))
-        self.certain = certain  # else the server may be what is wrong, and the same may be accepted later
-        # It may as well be the surroundings' fault: no job may pay for it unless others could be written meanwhile.
-        self.unclear = isinstance(error, psycopg.Error) and blame(error) is Blame.UNCLEAR
-        # Of time no single row is to blame.
-        self.slow = is_slow(error)
-        # A row for which no partition is there violates a check that has no name.
-        self.lacks_partition = isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None
-
-
-class Lost(Exception):  # as above
-    """A query that is said only once has not been answered as it should; whether it was heard is not known."""
-
-    def __init__(self, error: psycopg.Error) -> None:
-        super().__init__(first_line(error))
-        self.slow = is_slow(error)
-
-
-def is_slow(error: Exception) -> bool:
-    return isinstance(error, Late | psycopg.errors.QueryCanceled)
-
-
-class Unreachable(Exception):
-    """The database does not answer; it may again."""

@@ -1,7 +1,7 @@
-"""The waiting room: one connection per process listens for the ends of all the jobs that somebody waits for.
+"""Results: one connection per process listens for the ends of all jobs that are waited for.
 
-Sync callers and any number of event loops wait in the same room, so a thread of its own does the listening. It comes
-with the first who waits, goes when nobody has waited for a while, and never keeps the process from exiting.
+Sync callers and any number of event loops wait together, so a thread of its own does the listening. It starts with the
+first waiter, ends when nobody has waited for a while, and never keeps the process from exiting.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.row import Ending
 from rowlock.store import results
 
+log = logging.getLogger("rowlock.results")
+
 # A settle that looked for waiters before ours was entered may commit after our first look: look again after these
 # pauses, then poll.
 _LOOKS = (timedelta(milliseconds=20), timedelta(milliseconds=80), timedelta(milliseconds=320))
@@ -39,6 +41,9 @@ _POLL = timedelta(seconds=1)
 _LINGER = timedelta(seconds=30)
 # Closing waits no longer than this: a daemon may be in the middle of connecting.
 _GO_WITHIN = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+# A way around the pooler that does not answer is tried again so often, and each time waited for so long.
+_DEAF_FOR, _EAR_DEADLINE = 30.0, 5.0
 
 
 class ResultWaiters:
@@ -57,7 +62,7 @@ class ResultWaiters:
         self.poll = poll
         self.linger = linger
         self.begin_anew()
-        _rooms.add(self)
+        _all_waiters.add(self)
 
     def begin_anew(self) -> None:
         """Nobody waits, nothing runs: so it is at first, and in a fork's child, where all of it is the parent's."""
@@ -173,30 +178,23 @@ class ResultWaiters:
             return True
 
 
-_rooms: WeakSet[ResultWaiters] = WeakSet()
+_all_waiters: WeakSet[ResultWaiters] = WeakSet()
 
 
 def _in_child() -> None:
-    for room in _rooms:
-        room.begin_anew()
+    for waiters in _all_waiters:
+        waiters.begin_anew()
 
 
 os.register_at_fork(after_in_child=_in_child)
 
 
-_log = logging.getLogger("rowlock.results")
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
-# A way around the pooler that does not answer is tried again so often, and each time waited for so long.
-_DEAF_FOR, _EAR_DEADLINE = 30.0, 5.0
-
-
 class ResultListener(threading.Thread):
     """One life of the thread. Its rows in rowlock.waiters bear its id, and so does its channel."""
 
-    def __init__(self, room: ResultWaiters) -> None:
+    def __init__(self, waiters: ResultWaiters) -> None:
         super().__init__(name="rowlock-results", daemon=True)
-        self._room = room
+        self._waiters = waiters
         self._id = str(uuid4())
         self._speaking: Session | None = None
         self._listening: Session | None = None
@@ -213,10 +211,10 @@ class ResultListener(threading.Thread):
         self._heard.setblocking(False)
         self._rung = False
 
-    # What the room says
+    # Called by ResultWaiters
 
     def ring(self) -> None:
-        """Come and look into the room."""
+        """Wake up, and see who has come or gone."""
         if not self._rung:
             self._rung = True
             self._bell.send(b"!")
@@ -234,12 +232,12 @@ class ResultListener(threading.Thread):
             try:
                 self._live()
             except psycopg.Error as error:
-                self._room.fail(self._room.database.explained(error), self)
+                self._waiters.fail(self._waiters.database.explained(error), self)
             except BaseException as error:  # whatever it is, those who wait must hear of it
-                self._room.fail(error, self)
+                self._waiters.fail(error, self)
 
     def _live(self) -> None:
-        database = self._room.database
+        database = self._waiters.database
         server, seconds = database.server(), database.deadline.value.total_seconds()
         steady = ReconnectingSyncConnection(server, database.schema, name="rowlock results", deadline=seconds)
         ear = ReconnectingSyncConnection(
@@ -247,17 +245,17 @@ class ResultListener(threading.Thread):
         )
         pause = _FIRST_PAUSE
         try:
-            while not (self._is_idle() and self._room.may_go(self)):
+            while not (self._is_idle() and self._waiters.may_go(self)):
                 try:
                     self._turn(steady, ear if server.listen else None)
                     pause = _FIRST_PAUSE
                 except (Unreachable, psycopg.OperationalError) as trouble:
                     steady.close()
                     ear.close()
-                    if self._room.is_empty:  # then there is nothing to come back for
+                    if self._waiters.is_empty:  # then there is nothing to come back for
                         self._hurried = True
                         continue
-                    _log.warning("waiting for results: %s; trying again", first_line(trouble))
+                    log.warning("waiting for results: %s; trying again", first_line(trouble))
                     self._rest(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
                     pause = min(pause * 2, _LONGEST_PAUSE)
         finally:
@@ -266,20 +264,20 @@ class ResultListener(threading.Thread):
 
     def _is_idle(self) -> bool:
         """Whether nobody has waited for long enough."""
-        if not self._room.is_empty:
+        if not self._waiters.is_empty:
             self._idle_since = None
             return False
         now = time.monotonic()
         self._idle_since = self._idle_since or now
-        return self._hurried or now - self._idle_since >= self._room.linger.total_seconds()
+        return self._hurried or now - self._idle_since >= self._waiters.linger.total_seconds()
 
     def _turn(self, steady: ReconnectingSyncConnection, ear: ReconnectingSyncConnection | None) -> None:
         """Enter those who came, look for those whose time it is, forget those who went, and rest."""
-        new, gone = self._room.changes()
+        new, gone = self._waiters.changes()
         speaking = steady.open()
         listening = self._hearing(speaking, ear)
         if (speaking, listening) != (self._speaking, self._listening):
-            new = self._room.open()  # after a crash of the server nothing of what was entered is there
+            new = self._waiters.open()  # after a crash of the server nothing of what was entered is there
             self._speaking, self._listening = speaking, listening
         if new:
             if listening is not None:
@@ -303,11 +301,11 @@ class ResultListener(threading.Thread):
             try:
                 heard = ear.open()
             except Unreachable as outage:
-                _log.warning("nothing answers at listen_url (%s); looking for results once a second", outage)
+                log.warning("nothing answers at listen_url (%s); looking for results once a second", outage)
                 self._deaf_until = time.monotonic() + _DEAF_FOR
                 return None
             if heard.pooled:
-                _log.warning("listen_url leads to a pooler, too; looking for results once a second")
+                log.warning("listen_url leads to a pooler, too; looking for results once a second")
                 ear.close()
                 self._deaf_until = inf
                 return None
@@ -326,18 +324,18 @@ class ResultListener(threading.Thread):
         if now < self._poll_at and not (self._told and now >= self._rested_until):
             return due
         self._told = False
-        self._poll_at = now + self._room.poll.total_seconds() * random.uniform(0.8, 1.0)  # jitter
-        return self._room.open()
+        self._poll_at = now + self._waiters.poll.total_seconds() * random.uniform(0.8, 1.0)  # jitter
+        return self._waiters.open()
 
     def _due(self, now: float) -> list[str]:
         """The jobs entered not long ago that are to be looked for now."""
         due: list[str] = []
         while self._looks and self._looks[0][0] <= now:
             _, count, jobs = heapq.heappop(self._looks)
-            jobs = self._room.still_open(jobs)
+            jobs = self._waiters.still_open(jobs)
             due += jobs
-            if jobs and count < len(self._room.looks):
-                heapq.heappush(self._looks, (now + self._room.looks[count].total_seconds(), count + 1, jobs))
+            if jobs and count < len(self._waiters.looks):
+                heapq.heappush(self._looks, (now + self._waiters.looks[count].total_seconds(), count + 1, jobs))
         return due
 
     def _look(self, steady: ReconnectingSyncConnection, wanted: list[str]) -> None:
@@ -345,15 +343,15 @@ class ResultListener(threading.Thread):
         endings = steady.run(results.ends(wanted))
         ended = time.monotonic()
         self._rested_until = ended + (ended - started)
-        self._room.answer(endings, looked_for=wanted)
+        self._waiters.answer(endings, looked_for=wanted)
         if endings:
             self.ring()  # there is something to forget
 
     def _until_next(self, now: float) -> float:
         """Seconds until there is something to do."""
         moments = [self._looks[0][0]] if self._looks else []
-        if self._room.is_empty:
-            moments.append(now if self._hurried else now + self._room.linger.total_seconds())
+        if self._waiters.is_empty:
+            moments.append(now if self._hurried else now + self._waiters.linger.total_seconds())
         else:
             moments.append(self._rested_until if self._told else self._poll_at)
         return max(0.0, min(moments) - now)

@@ -1,4 +1,4 @@
-"""rowlock.store.claim"""
+"""Claims: due jobs given to a worker, and looks at what would be claimed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from rowlock.model.row import Claimed
 from rowlock.store.query import Query, Row, array, first, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
-
-
 # A job that so many workers died of is a suspect: it is set aside, and each worker runs one such job at a time, so that
 # the next death is its own, and costs nobody else.
 SUSPECT_FROM = 2

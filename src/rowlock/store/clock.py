@@ -1,4 +1,4 @@
-"""Statements that move the database's clock, for tests."""
+"""The database's clock: moved by tests, and what is late when it was set back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements about jobs."""
+"""Statements about single jobs, and about attempts that run."""
 
 from __future__ import annotations
 

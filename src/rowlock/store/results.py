@@ -1,4 +1,4 @@
-"""rowlock.store.results"""
+"""Results: where jobs are, how they ended, and who waits for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rowlock.store.settle"""
+"""Settle: the statements that end attempts, of jobs and of workflows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,7 @@ from rowlock.model.outcome import (
 from rowlock.model.row import Claimed
 from rowlock.model.spec import Keep
 from rowlock.store import jobs
-from rowlock.store.query import (
-    Conversation,
-    Query,
-    Row,
-    array,
-    first,
-    interval,
-    plain_array,
-)
+from rowlock.store.query import Conversation, Query, Row, array, first, interval, plain_array
 
 _KEEP_CANCELLED = Keep().cancelled
 
@@ -249,10 +241,8 @@ def settle_in_transaction(
     """
     if said:
         yield jobs.progress(said)
-    settle = _reading_cancelled(
-        settle_jobs([(job, outcome, keep)])
-        if job.parent is None
-        else settle.settle_workflows([(job, outcome, keep)], told={})
+    settle = _telling_cancelled(
+        settle_jobs([(job, outcome, keep)]) if job.parent is None else settle_workflows([(job, outcome, keep)], told={})
     )
     ended = yield settle
     if not ended:
@@ -271,7 +261,7 @@ def settle_in_transaction(
         raise Cancel("asked")
 
 
-def _reading_cancelled(settle: Query[Any]) -> Query[bool]:
+def _telling_cancelled(settle: Query[Any]) -> Query[bool]:
     """The same settle, which tells whether the job has ended as cancelled, and not by which token."""
     return replace(settle, read=_cancelled)
 

@@ -1,4 +1,4 @@
-"""rowlock.store.upkeep"""
+"""Upkeep of jobs: rescue those of dead workers, and end the expired."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store.claim import SUSPECT_FROM
 from rowlock.store.query import Query, first, interval, plain_array
+
+# Jobs that one statement ends.
+EXPIRED_AT_ONCE = 1_000
 
 
 def orphans(
@@ -60,10 +63,6 @@ def rescue(
 def pardon(*, worker: str, since: timedelta) -> Query[str]:
     """Take back the crash of jobs that were rescued so lately from a worker that lives after all; answers their ids."""
     return Query("job_pardon", {"worker": worker, "since": interval(since), "suspect": str(SUSPECT_FROM)}, first)
-
-
-# Jobs that one statement ends.
-EXPIRED_AT_ONCE = 1_000
 
 
 def expire(*, keep: timedelta, limit: int = EXPIRED_AT_ONCE, without: Iterable[str] = ()) -> Query[int]:

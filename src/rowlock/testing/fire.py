@@ -8,7 +8,8 @@ from rowlock.app import Rowlock
 from rowlock.jobs import refuse_in_loop
 from rowlock.store import schema
 from rowlock.store.query import Conversation
-from rowlock.store.schedules import declare, fire
+from rowlock.store.schedules import declare
+from rowlock.store.schedules import fire as firing
 from rowlock.store.schedules.fire import DueRow
 from rowlock.worker.schedule import Planned, decide
 
@@ -42,12 +43,12 @@ def _fire(app: Rowlock) -> Conversation[list[str]]:
     yield from declare.declare(app.tasks.schedules(), now=now, anew=True)
     made: list[str] = []
     while planned := (yield from _plan()):
-        done: list[str] = yield fire.fire(one.firing for one in planned)
+        done: list[str] = yield firing.fire(one.firing for one in planned)
         if not done:
             break  # somebody else is at them
         for one in planned:
             if one.replaces and one.firing.name in done:
-                yield fire.make_room(one.replaces, schedule=one.firing.name, keep=app.keep.cancelled)
+                yield firing.make_room(one.replaces, schedule=one.firing.name, keep=app.keep.cancelled)
         slots = [(slot.at, one.firing.name) for one in planned for slot in one.firing.slots if slot.job is not None]
         made += [name for _, name in sorted(slots) if name in done]
     return made
@@ -55,6 +56,6 @@ def _fire(app: Rowlock) -> Conversation[list[str]]:
 
 def _plan() -> Conversation[list[Planned]]:
     """What there is to do; what is wrong with a schedule is raised here, where a worker would log it."""
-    lines: list[DueRow] = yield fire.due(limit=_SCHEDULES)
+    lines: list[DueRow] = yield firing.due(limit=_SCHEDULES)
     found = [line.schedule for line in lines if line.schedule is not None]
     return [planned for schedule in found if (planned := decide(schedule, lines[0].now)) is not None]

@@ -19,7 +19,8 @@ from rowlock.db.threads import in_own_thread
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import reason_of
 from rowlock.model.row import Claimed, Orphan
-from rowlock.store import queues, upkeep, workers
+from rowlock.store import queues, workers
+from rowlock.store import upkeep as upkeep_store
 from rowlock.worker import upkeep
 from rowlock.worker.claim import Claimer
 from rowlock.worker.counts import Counts
@@ -264,7 +265,7 @@ class Incarnation:
         await self._settle_link.run(self._reconciler.hand_back([orphan.token for orphan in doubtful]))
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
-            rescue = upkeep.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
+            rescue = upkeep_store.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
             await self._settle_link.run(rescue)
 
     def _write_last_counts(self, ends: float) -> None:

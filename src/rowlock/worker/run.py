@@ -13,15 +13,7 @@ from typing import Protocol
 
 from rowlock.model.failure import describe
 from rowlock.model.handler import Handler
-from rowlock.model.outcome import (
-    Cancelled,
-    Committed,
-    Failed,
-    HandedBack,
-    Outcome,
-    Succeeded,
-    Unsettled,
-)
+from rowlock.model.outcome import Cancelled, Committed, Failed, HandedBack, Outcome, Succeeded, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.store.claim import SUSPECT_FROM
 from rowlock.worker.around import Around

@@ -47,7 +47,7 @@ _SLOTS = 5_000
 class Planned:
     """What was decided about a schedule, and the jobs that have to make room for it."""
 
-    fire: PlannedFiring
+    firing: PlannedFiring
     replaces: Sequence[str] = ()
 
 

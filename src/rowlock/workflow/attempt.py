@@ -25,16 +25,7 @@ from rowlock.errors import (
 )
 from rowlock.model.failure import describe, reason_of
 from rowlock.model.handler import Handler
-from rowlock.model.outcome import (
-    Blocked,
-    Cancelled,
-    Failed,
-    HandedBack,
-    Restarted,
-    Snoozed,
-    Succeeded,
-    Unsettled,
-)
+from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Restarted, Snoozed, Succeeded, Unsettled
 from rowlock.model.row import Claimed
 from rowlock.model.step import Record
 from rowlock.workflow import step_run

@@ -20,7 +20,7 @@ from rowlock.store.enqueue import enqueue_all
 from rowlock.store.enqueue import sweep_keys as sweep
 from rowlock.store.find.windows import Match
 from rowlock.store.query import Query
-from rowlock.store.schedules import fire
+from rowlock.store.schedules import fire as firing
 from rowlock.worker.schedule import decide
 from tests.faults.interleaving.machine import BEGIN, COMMIT, ROLLBACK, Part
 
@@ -217,13 +217,13 @@ def schedule(*, at_boot: bool = False, overlap: str = "allow") -> Part:
 def fire(*, at_boot: bool = False, undone: bool = False) -> Part:
     """Look, plan and fire, as workers do it but for the lock that only saves them work."""
     before = datetime.now(UTC) - timedelta(minutes=1) if at_boot else None
-    lines = yield fire.due(limit=10, booted_before=before)
+    lines = yield firing.due(limit=10, booted_before=before)
     planned = [decide(line.schedule, line.now) for line in lines if line.schedule is not None]
     firings = [one.firing for one in planned if one is not None]
     if not firings:
         return []
     yield BEGIN
-    done = yield fire.fire(firings)
+    done = yield firing.fire(firings)
     yield ROLLBACK if undone else COMMIT
     if undone:
         return []

@@ -16,7 +16,7 @@ from rowlock.model.outcome import Cancelled, Ended, Parked, Returned, Succeeded
 from rowlock.model.row import Claimed, NewJob
 from rowlock.model.step import Record, Signal, Step
 from rowlock.store import claim as claim_store
-from rowlock.store import settle
+from rowlock.store import settle as settle_store
 from rowlock.store.claim import Lane
 from rowlock.store.query import Query
 from rowlock.store.workflows import signals, steps
@@ -115,11 +115,11 @@ def settle(attempt: Attempt) -> Part:
         return []
     query: Query[str]
     if isinstance(outcome, Parked):
-        query = settle.return_workflows([(row, outcome)], told={})
+        query = settle_store.return_workflows([(row, outcome)], told={})
         kind = "gave back"
     else:
         assert isinstance(outcome, Succeeded | Cancelled)
-        query = settle.settle_workflows([(row, outcome, DAY)], told={})
+        query = settle_store.settle_workflows([(row, outcome, DAY)], told={})
         kind = "ended"
     accepted = yield query
     return [Told(kind, row.id)] if row.token in accepted else []

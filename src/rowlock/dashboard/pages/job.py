@@ -18,7 +18,7 @@ from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.verb import VERBS
 from rowlock.store.query import Conversation
-from rowlock.store.stats import workers
+from rowlock.store.stats.workers import worker_rows
 
 
 class JobAsked(Asked):
@@ -111,7 +111,7 @@ async def look(desk: Desk, asked: JobAsked) -> JobShown:
 
 def _seen(job_id: UUID) -> Conversation[tuple[JobRecord, list[Holder]]]:
     job = yield from show(job_id)
-    workers = yield workers.worker_rows()
+    workers = yield worker_rows()
     return job, [Holder(worker.id, worker.host, worker.pid) for worker in workers]
 
 

@@ -50,7 +50,7 @@ class SchedulesShown:
     """Schedules by name; `after` is where the next page begins, None after the last. `tasks` are those known here."""
 
     at: datetime
-    statements: tuple[ScheduleShown, ...]
+    schedules: tuple[ScheduleShown, ...]
     total: int
     after: str | None
     tasks: tuple[str, ...]

@@ -1,4 +1,9 @@
-"""rowlock.store.find.pages"""
+"""Pages of jobs, as far as this role may read them, and what is made of many pages.
+
+PostgreSQL tells whether a role may read arguments, results and errors, by refusing: a right may be had in more ways
+than we could ask about. Of ended jobs a window is the next rows of an index by `ended_at`. Each partition has that
+index, and PostgreSQL merges them: the latest jobs are found without a look at the others, however many there are.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,8 @@ from rowlock.model.verb import Verb
 from rowlock.store import jobs
 from rowlock.store.find import windows
 from rowlock.store.find.windows import (
+    BRIEF,
     OUTLINES,
-    WINDOW,
     Enough,
     Match,
     ScanEnded,
@@ -30,54 +35,51 @@ from rowlock.store.find.windows import (
 from rowlock.store.query import Conversation, alone
 from rowlock.store.transaction import all_or_nothing
 
+_NO_RIGHT: Final = "42501"
 _SAMPLES = 5
-
-
 _MOST_COUNTED = 10_000
+# Failed jobs that are read at once to group them.
+_FAILURES_AT_ONCE = 1_000
+_END = Cursor(datetime.max.replace(tzinfo=UTC), UUID(TOP))
 
 
-class Newest(NamedTuple):
-    """Records that were found, newest first; where the looks ended, as in a Window, and at how many jobs they were."""
+def page(
+    asked: Filter, *, limit: int, before: Start | None, looks: Scans | None = None, enough: Enough = never
+) -> Conversation[Page]:
+    """A page of records, by `looks` if this role may; of ended jobs those that ended last come first."""
+    try:
+        return (yield from _page_by(asked, limit=limit, before=before, looks=looks, enough=enough))
+    except Exception as error:
+        if not is_refusal(error) or asked.args is not None or asked.error is not None:
+            raise
+    return (yield from _page_by(asked, limit=limit, before=before, looks=OUTLINES, enough=enough))
 
-    records: list[JobRecord]
-    edge: UUID | None
-    looked: int
+
+def _page_by(
+    asked: Filter, *, limit: int, before: Start | None, looks: Scans | None, enough: Enough
+) -> Conversation[Page]:
+    start = start_of(asked, before)
+    if isinstance(start, Cursor) or (start is None and asked.is_by_end):
+        return page_by_end(asked, limit=limit, before=start, look=looks and looks[1], enough=enough)
+    return newest_page(asked, limit=limit, before=start, looks=looks, enough=enough)
 
 
 def newest_page(
     asked: Filter, *, limit: int, before: UUID | None, looks: Scans | None = None, enough: Enough = never
 ) -> Conversation[Page]:
-    """A page of records; one more is looked for, to know whether there is a next page."""
+    """A page of jobs, newest first; one more is looked for, to know whether there is a next page."""
     states = asked.states or frozenset(STATES)
     newest = yield from _newest(asked, states=states, limit=limit + 1, before=before, looks=looks, enough=enough)
     records = newest.records
     return Page(tuple(records[:limit]), records[limit - 1].id if len(records) > limit else newest.edge, newest.looked)
 
 
-def preview(asked: Filter, verb: Verb, *, looks: Scans | None = None, enough: Enough = never) -> Conversation[Preview]:
-    """What a verb would do."""
-    states, targets = verb.states(asked), verb.targets(asked)
-    newest = yield from _newest(asked, states=targets, limit=_SAMPLES, looks=looks, enough=enough)
-    samples = [record for record in newest.records if not (verb.spares and record.begun)]
-    found: list[Match] = []
-    before: UUID | None = None
-    while len(found) <= _MOST_COUNTED:
-        window = yield from next_window(asked, states=states, before=before, limit=WINDOW, whole=False)
-        found += window.found
-        before = window.edge
-        if before is None or enough():
-            break
-    counted = found[:_MOST_COUNTED]
-    changes = [row for row in counted if row.state in targets and not (verb.spares and row.begun)]
-    return Preview(
-        verb=verb.name,
-        count=len(changes),
-        passed_over=len(counted) - len(changes),
-        capped=before is not None or len(found) > _MOST_COUNTED,
-        tasks=dict(Counter(row.task for row in changes).most_common()),
-        states=dict(Counter(row.state for row in changes).most_common()),
-        samples=tuple(samples),
-    )
+class Newest(NamedTuple):
+    """Records that match, newest first; where the search ended, as in a MatchWindow; and how many jobs it looked at."""
+
+    records: list[JobRecord]
+    edge: UUID | None
+    looked: int
 
 
 def _newest(
@@ -89,7 +91,7 @@ def _newest(
     looks: Scans | None = None,
     enough: Enough = never,
 ) -> Conversation[Newest]:
-    """So many records, however many windows it takes to find them, unless it is enough before."""
+    """The newest `limit` records, however many windows it takes to find them, unless `enough` stops it."""
     records: list[JobRecord] = []
     looked, size = 0, first_window(limit)
     while True:
@@ -102,10 +104,7 @@ def _newest(
         before = window.edge
         if before is None or len(records) == limit or enough():
             return Newest(records, before, looked)
-        size = WINDOW
-
-
-_END = Cursor(datetime.max.replace(tzinfo=UTC), UUID(TOP))
+        size = windows.WINDOW
 
 
 def page_by_end(
@@ -116,10 +115,10 @@ def page_by_end(
     look: ScanEnded | None = None,
     enough: Enough = never,
 ) -> Conversation[Page]:
-    """A page of records; one more is looked for, to know whether there is a next page."""
+    """A page of ended jobs, those that ended last first; one more is looked for, as in `newest_page`."""
     build, states = look or windows.scan_ended, asked.states or ENDED
     records: list[JobRecord] = []
-    place, looked, size = before or _END, 0, windows.first_window(limit + 1)
+    place, looked, size = before or _END, 0, first_window(limit + 1)
     while True:
         left = limit + 1 - len(records)
         rows = yield build(
@@ -147,30 +146,6 @@ def page_by_end(
         size = windows.WINDOW
 
 
-_NO_RIGHT: Final = "42501"
-
-
-def page(
-    asked: Filter, *, limit: int, before: Start | None, looks: Scans | None = None, enough: Enough = never
-) -> Conversation[Page]:
-    """A page of records, by `looks` if this role may; of ended jobs those that ended last come first."""
-    try:
-        return (yield from _page_by(asked, limit=limit, before=before, looks=looks, enough=enough))
-    except Exception as error:
-        if not is_refusal(error) or asked.args is not None or asked.error is not None:
-            raise
-    return (yield from _page_by(asked, limit=limit, before=before, looks=OUTLINES, enough=enough))
-
-
-def _page_by(
-    asked: Filter, *, limit: int, before: Start | None, looks: Scans | None, enough: Enough
-) -> Conversation[Page]:
-    start = start_of(asked, before)
-    if isinstance(start, Cursor) or (start is None and asked.is_by_end):
-        return page_by_end(asked, limit=limit, before=start, look=looks and looks[1], enough=enough)
-    return newest_page(asked, limit=limit, before=start, looks=looks, enough=enough)
-
-
 def show(job_id: UUID, *, inside: bool = False) -> Conversation[list[JobRecord]]:
     """One job as it is now, live or ended; none if it is neither. `inside` a transaction, that goes on if refused."""
     look = alone(jobs.show(str(job_id)))
@@ -188,7 +163,30 @@ def is_refusal(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_RIGHT
 
 
-_FAILURES_AT_ONCE = 1_000
+def preview(asked: Filter, verb: Verb, *, looks: Scans | None = None, enough: Enough = never) -> Conversation[Preview]:
+    """What a verb would do."""
+    states, targets = verb.states(asked), verb.targets(asked)
+    newest = yield from _newest(asked, states=targets, limit=_SAMPLES, looks=looks, enough=enough)
+    samples = [record for record in newest.records if not (verb.spares and record.begun)]
+    found: list[Match] = []
+    before: UUID | None = None
+    while len(found) <= _MOST_COUNTED:
+        window = yield from next_window(asked, states=states, before=before, limit=windows.WINDOW, whole=False)
+        found += window.found
+        before = window.edge
+        if before is None or enough():
+            break
+    counted = found[:_MOST_COUNTED]
+    changes = [row for row in counted if row.state in targets and not (verb.spares and row.begun)]
+    return Preview(
+        verb=verb.name,
+        count=len(changes),
+        passed_over=len(counted) - len(changes),
+        capped=before is not None or len(found) > _MOST_COUNTED,
+        tasks=dict(Counter(row.task for row in changes).most_common()),
+        states=dict(Counter(row.state for row in changes).most_common()),
+        samples=tuple(samples),
+    )
 
 
 def failure_groups(asked: Filter, *, most: int, enough: Enough = never) -> Conversation[Failures]:
@@ -197,11 +195,11 @@ def failure_groups(asked: Filter, *, most: int, enough: Enough = never) -> Conve
     grouping, counted = Grouping(), 0
     start: Start | None = None
     while True:
-        page = yield from page(
-            failed, limit=min(_FAILURES_AT_ONCE, most - counted), before=start, looks=windows.BRIEF, enough=enough
+        found = yield from page(
+            failed, limit=min(_FAILURES_AT_ONCE, most - counted), before=start, looks=BRIEF, enough=enough
         )
-        grouping.add(page.records)
-        counted += len(page.records)
-        start = page.next
+        grouping.add(found.records)
+        counted += len(found.records)
+        start = found.next
         if start is None or counted >= most or enough():
             return Failures(grouping.groups(), counted, start.at if isinstance(start, Cursor) else None)
