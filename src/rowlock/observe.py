@@ -45,7 +45,7 @@ class Observing:
     def looking(self, *, within: timedelta) -> Self:
         """This app for whoever only looks: the same tasks, on connections that cannot write, nor look for longer."""
         looker = copy(self)
-        looker.hold(self.database.looking(within=within))
+        looker.hold(self.database.read_only(timeout=within))
         return looker
 
     def dashboard(

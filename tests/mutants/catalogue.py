@@ -665,7 +665,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/faults/test_network.py::test_every_kind_of_trouble_passes",
         [
             Change(
-                "db/worker_connection.py", "if kind is ErrorKind.REFUSED:", "if kind in (ErrorKind.REFUSED, ErrorKind.AGAIN):"
+                "db/worker_connection.py",
+                "if kind is ErrorKind.REFUSED:",
+                "if kind in (ErrorKind.REFUSED, ErrorKind.AGAIN):",
             ),
         ],
     ),

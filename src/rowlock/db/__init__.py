@@ -1,1 +1,1 @@
-"""Who says it to PostgreSQL: the only room that imports a driver."""
+"""Connections to PostgreSQL: the only room that imports a driver."""

@@ -1,4 +1,4 @@
-"""Which database and schema, and how it is reached: from the constructor, else from the environment."""
+"""Address: which database and schema, from the constructor or the environment, and how it is reached."""
 
 from __future__ import annotations
 

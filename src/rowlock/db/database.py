@@ -1,4 +1,4 @@
-"""The database as the app sees it: queries and conversations in, answers out, on our connections or on the caller's."""
+"""Database: runs conversations on connections of ours or on the caller's."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Database:
         return Server(conninfo, self.pooler.value, None if listen is None else writable(listen))
 
     def migrate(self, *, roles: bool = False) -> list[Migration]:
-        """Apply the missing migrations, and make and endow the roles if asked; answers the migrations applied."""
+        """Apply the missing migrations, and make and endow the roles if asked; returns the migrations applied."""
         with connect(self._started(), name="rowlock migrate") as connection:
             return migrate.migrate(connection, self.schema, roles=roles)
 
@@ -255,9 +255,9 @@ class Database:
             )
         return error
 
-    def looking(self, *, within: timedelta) -> ReadOnlyDatabase:
-        """This database on connections of their own that only look, each statement `within` so long."""
-        return ReadOnlyDatabase(self, within=within)
+    def read_only(self, *, timeout: timedelta) -> ReadOnlyDatabase:
+        """This database on connections of its own that cannot write, each statement limited by `timeout`."""
+        return ReadOnlyDatabase(self, timeout=timeout)
 
     def close(self) -> None:
         """Close the connections of sync callers."""
@@ -270,11 +270,11 @@ class Database:
 
 
 class ReadOnlyDatabase(Database):
-    """Another's database, wherever that is now, to look at: PostgreSQL refuses to write, or to look for too long."""
+    """Another Database, wherever that is now, for reading: PostgreSQL refuses to write, or to read for too long."""
 
-    def __init__(self, whole: Database, *, within: timedelta) -> None:
+    def __init__(self, whole: Database, *, timeout: timedelta) -> None:
         self._whole = whole
-        self._within = within.total_seconds()
+        self._timeout = timeout.total_seconds()
         super().__init__(lambda: whole.address, None)
 
     @property
@@ -289,7 +289,7 @@ class ReadOnlyDatabase(Database):
 
     def server(self) -> Server:
         """The server, as connections want it; starts it if it is embedded."""
-        return replace(self._whole.server(), looking=self._within)
+        return replace(self._whole.server(), read_only_timeout=self._timeout)
 
 
 class _Patience:

@@ -1,4 +1,4 @@
-"""A database as Django names it: by its alias in settings.DATABASES."""
+"""Django's databases: an address from an alias in settings.DATABASES."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def address(alias: str) -> Address:
 
 
 def missing(alias: str) -> str | None:
-    """What to say of an alias that the settings do not have."""
+    """The sentence for an alias that the settings do not have."""
     if alias in connections.settings:
         return None
     return f"there is no settings.DATABASES[{alias!r}]; it has {', '.join(sorted(connections.settings))}"
 
 
 def same_database(alias: str) -> list[str]:
-    """The other aliases that lead to the same database, in tests at least."""
+    """The other aliases of the same database, in tests at least."""
     ours = connections.settings[alias]
 
     def is_same(other: str) -> bool:
@@ -92,7 +92,7 @@ def is_postgresql(alias: str) -> bool:
 
 
 class RequestConnections:
-    """Django's care for a request, around something else: connections too old or broken are closed, and the caches.
+    """Django's connections around a piece of work as around a request: old or broken ones are closed, and the caches.
 
     Sync code uses the connections of its own thread. Async code gets a thread of its own for Django's async verbs, as
     a request gets one from ASGIHandler: in the one that all of them share otherwise, whoever ends first would close the
@@ -149,7 +149,7 @@ def _has_a_thread() -> bool:
 
 
 def before_databases_change(function: Callable[[], None]) -> None:
-    """Call this before Django makes, copies or drops a database: only for that it connects to none in particular."""
+    """Call `function` before Django makes, copies or drops a database: only for that it connects to no database."""
 
     def connected(*, connection: Any, **_: object) -> None:  # noqa: ANN401  Django has no types
         if connection.alias == NO_DB_ALIAS:

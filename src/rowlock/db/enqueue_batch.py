@@ -1,4 +1,4 @@
-"""Group commit for async enqueues: callers that come while one commit is under way share the next.
+"""Enqueue batches: async enqueues that come while one commit is under way share the next.
 
 No timer: a lone caller's job is sent at once. Each caller returns after its own commit. A caller's bad row never fails
 another's, and large jobs never make a statement so large that callers of small ones miss their deadline.
@@ -23,7 +23,7 @@ _Waiting = tuple[NewJob, "asyncio.Future[None]"]
 
 
 class EnqueueBatcher:
-    """Where async enqueues without a connection or a key meet, apart for each event loop."""
+    """Batches of async enqueues without a connection or a key, for each event loop."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

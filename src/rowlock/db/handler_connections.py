@@ -1,4 +1,4 @@
-"""Connections for handlers that bring none: plain sessions, as any app has them, and a few at a time.
+"""Connections for handlers that bring none: plain sessions, a few at a time.
 
 None of the engine's settings is made on them, because what is said there is the handler's own. Nothing is prepared, so
 that they are the same behind a pooler.

@@ -1,4 +1,4 @@
-"""Bring the schema up to date, and say whether it is."""
+"""Migrations: bring the schema and its roles up to date, and wait for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""History and events by the day or the week: parts made ahead of need, expired ones dropped, nobody blocked."""
+"""Partitions of history and events: made ahead of need, dropped when expired, without blocking anybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own connections for callers that bring none: few, lazy, safe over fork and over event loops.
+"""Pools of our own connections: few, lazy, safe over fork and over event loops.
 
 No threads and no background tasks: a connection is opened by the call that needs it and kept for the next one.
 (psycopg's pool brings threads of its own, which do not survive a fork and must be closed before exit.)

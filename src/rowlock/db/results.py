@@ -239,7 +239,7 @@ class ResultListener(threading.Thread):
     def _live(self) -> None:
         database = self._waiters.database
         server, seconds = database.server(), database.deadline.value.total_seconds()
-        steady = ReconnectingSyncConnection(server, database.schema, name="rowlock results", deadline=seconds)
+        connection = ReconnectingSyncConnection(server, database.schema, name="rowlock results", deadline=seconds)
         ear = ReconnectingSyncConnection(
             server.listen or server, database.schema, name="rowlock listen", deadline=min(seconds, _EAR_DEADLINE)
         )
@@ -247,10 +247,10 @@ class ResultListener(threading.Thread):
         try:
             while not (self._is_idle() and self._waiters.may_go(self)):
                 try:
-                    self._turn(steady, ear if server.listen else None)
+                    self._turn(connection, ear if server.listen else None)
                     pause = _FIRST_PAUSE
                 except (Unreachable, psycopg.OperationalError) as trouble:
-                    steady.close()
+                    connection.close()
                     ear.close()
                     if self._waiters.is_empty:  # then there is nothing to come back for
                         self._hurried = True
@@ -259,7 +259,7 @@ class ResultListener(threading.Thread):
                     self._rest(pause * random.uniform(0.5, 1.0))  # jitter, not a secret
                     pause = min(pause * 2, _LONGEST_PAUSE)
         finally:
-            steady.close()
+            connection.close()
             ear.close()
 
     def _is_idle(self) -> bool:
@@ -271,10 +271,10 @@ class ResultListener(threading.Thread):
         self._idle_since = self._idle_since or now
         return self._hurried or now - self._idle_since >= self._waiters.linger.total_seconds()
 
-    def _turn(self, steady: ReconnectingSyncConnection, ear: ReconnectingSyncConnection | None) -> None:
+    def _turn(self, connection: ReconnectingSyncConnection, ear: ReconnectingSyncConnection | None) -> None:
         """Enter those who came, look for those whose time it is, forget those who went, and rest."""
         new, gone = self._waiters.changes()
-        speaking = steady.open()
+        speaking = connection.open()
         listening = self._hearing(speaking, ear)
         if (speaking, listening) != (self._speaking, self._listening):
             new = self._waiters.open()  # after a crash of the server nothing of what was entered is there
@@ -282,12 +282,12 @@ class ResultListener(threading.Thread):
         if new:
             if listening is not None:
                 self._entered = True
-                steady.run(results.add_waiters(listener=self._id, jobs=new))
+                connection.run(results.add_waiters(listener=self._id, jobs=new))
             heapq.heappush(self._looks, (time.monotonic(), 0, new))
         if wanted := self._wanted(time.monotonic()):
-            self._look(steady, wanted)
+            self._look(connection, wanted)
         if gone and self._entered:
-            steady.run(results.remove_waiters(listener=self._id, jobs=gone))
+            connection.run(results.remove_waiters(listener=self._id, jobs=gone))
         self._hear(listening)
         self._rest(self._until_next(time.monotonic()), speaking, listening)
 
@@ -338,9 +338,9 @@ class ResultListener(threading.Thread):
                 heapq.heappush(self._looks, (now + self._waiters.looks[count].total_seconds(), count + 1, jobs))
         return due
 
-    def _look(self, steady: ReconnectingSyncConnection, wanted: list[str]) -> None:
+    def _look(self, connection: ReconnectingSyncConnection, wanted: list[str]) -> None:
         started = time.monotonic()
-        endings = steady.run(results.ends(wanted))
+        endings = connection.run(results.ends(wanted))
         ended = time.monotonic()
         self._rested_until = ended + (ended - started)
         self._waiters.answer(endings, looked_for=wanted)

@@ -1,4 +1,4 @@
-"""One connection of ours: how it is opened, how long it may wait, and how a query runs on it."""
+"""Session: one connection of ours, its settings and deadlines, and how queries run on it."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ class Server:
     """Where PostgreSQL is.
 
     `pooler` says whether a pooler that lends connections for one transaction stands before it (None: find out), and
-    `listen` is an address around it, on which notifications come through. `looking` are sessions that only look: they
-    cannot write, and none of their statements takes longer than so many seconds.
+    `listen` is an address around it, on which notifications come through. With
+    `read_only_timeout` sessions cannot write, and none of their statements takes longer than so many seconds.
     """
 
     conninfo: str
     pooler: bool | None = None
     listen: str | None = None
-    looking: float | None = None
+    read_only_timeout: float | None = None
 
 
 class CommitLost(psycopg.OperationalError):
@@ -223,7 +223,9 @@ def connect(server: Server | str, *, name: str, deadline: float = inf, engine: b
     connection.deadline = deadline
     try:
         who = None if server.pooler is not None else _insist(connection, WHO)
-        configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
+        configure = partial(
+            _configure, connection.info.server_version, deadline, server.read_only_timeout, engine=engine
+        )
         if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             connection.isolation_level = IsolationLevel.READ_COMMITTED
@@ -250,7 +252,9 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf, en
     connection.deadline = deadline
     try:
         who = None if server.pooler is not None else await _ainsist(connection, WHO)
-        configure = partial(_configure, connection.info.server_version, deadline, server.looking, engine=engine)
+        configure = partial(
+            _configure, connection.info.server_version, deadline, server.read_only_timeout, engine=engine
+        )
         if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
@@ -299,11 +303,13 @@ def is_pooled(server: Server, who: TupleRow | None, connection: Connection | Asy
 
 
 @cache
-def _configure(version: int, deadline: float, looking: float | None, *, engine: bool, local: bool) -> LiteralString:
+def _configure(
+    version: int, deadline: float, read_only_timeout: float | None, *, engine: bool, local: bool
+) -> LiteralString:
     """The statement that makes a session ours; with `local`, only the transaction that it is said in."""
     settings = {**_SETTINGS} if local else {**_SETTINGS, **_SESSION_SETTINGS}
-    if looking is not None:
-        settings["statement_timeout"] = f"{int(looking * 1000)}ms"
+    if read_only_timeout is not None:
+        settings["statement_timeout"] = f"{int(read_only_timeout * 1000)}ms"
         settings["transaction_read_only" if local else "default_transaction_read_only"] = "on"
     if version >= _TRANSACTION_TIMEOUT_SINCE:
         settings |= {"transaction_timeout": "0"}

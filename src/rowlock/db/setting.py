@@ -1,4 +1,4 @@
-"""A setting: what it may be, and where it comes from when nobody says: the environment, else a default."""
+"""Setting: a value from the caller, else the environment, else a default."""
 
 from __future__ import annotations
 

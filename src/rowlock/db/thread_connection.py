@@ -1,4 +1,4 @@
-"""A sync connection that comes back after every outage, for threads of ours that have one each."""
+"""Reconnecting sync connection, for threads that have one each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Apart: what blocks runs in a thread of its own. Handlers may have filled the loop's executor, and sit in it."""
+"""Threads of our own for blocking calls: handlers may have filled the loop's executor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def in_own_thread(function: Callable[[], T]) -> T:
-    """What a function returns or raises. Its thread is a daemon: the end of the process does not wait for it."""
+    """Run a blocking function in a daemon thread; the end of the process does not wait for it."""
     loop = asyncio.get_running_loop()
     context = copy_context()
     answer: asyncio.Future[T] = loop.create_future()

@@ -1,4 +1,4 @@
-"""Which of the caller's connections is meant where none is named."""
+"""Within: which of the caller's connections a call uses that names none."""
 
 from __future__ import annotations
 

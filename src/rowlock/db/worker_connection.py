@@ -1,4 +1,4 @@
-"""A worker's connection: it comes back after every outage, and it can listen, behind a pooler by a second one."""
+"""Reconnecting async connection of a worker, which listens, too; behind a pooler by a second one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ReconnectingConnection:
         self._notified: Callable[[str], None] = _ignore
         self._greet: Callable[[], Awaitable[None]] | None = None
         self._is_greeting = False
-        self._ear: _ListenConnection | None = None
+        self._listener: _ListenConnection | None = None
         self._knows_pooler = False
         # Behind a pooler a statement is a transaction, which another task's statement must not get into.
         self._exchange = asyncio.Lock()
@@ -79,7 +79,7 @@ class ReconnectingConnection:
         return time.monotonic() - fault.at <= _STILL_TRIED * (min(self._deadline, _TELL_EVERY) + _LONGEST_PAUSE)
 
     def another(self, *, name: str, deadline: float) -> ReconnectingConnection:
-        """A link to the same server."""
+        """Another connection to the same server."""
         return ReconnectingConnection(self._server, self._schema, name=name, deadline=deadline)
 
     def listen(self, channels: Sequence[str], notified: Callable[[str], None]) -> None:
@@ -103,8 +103,8 @@ class ReconnectingConnection:
     @property
     def hears(self) -> bool:
         """Whether notifications come in now: through a pooler they do not."""
-        if self._ear is not None:
-            return self._ear.hears
+        if self._listener is not None:
+            return self._listener.hears
         connection = self._connection
         return bool(self._channels) and connection is not None and not (connection.closed or connection.pooled)
 
@@ -164,11 +164,11 @@ class ReconnectingConnection:
             how = "jobs are found by looking once a second (listen_url= would name a way around it, to be notified)"
         else:
             how = "notifications come in around it, on listen_url"
-            link = ReconnectingConnection(
+            around = ReconnectingConnection(
                 self._server.listen, self._schema, name="rowlock listen", deadline=self._deadline
             )
-            link.listen(self._channels, self._notified)
-            self._ear = _ListenConnection(link, missed=lambda: self._notified(_LOOK))
+            around.listen(self._channels, self._notified)
+            self._listener = _ListenConnection(around, missed=lambda: self._notified(_LOOK))
         log.info(
             "%s: a pooler lends us connections; %s. A worker that dies is noticed when its lease runs out",
             self._name,
@@ -285,37 +285,38 @@ class ReconnectingConnection:
 
     async def close(self) -> None:
         """Close the connection."""
-        if self._ear is not None:
-            await self._ear.close()
+        if self._listener is not None:
+            await self._listener.close()
         if self._connection is not None:
             await self._connection.close()
 
 
 class _ListenConnection:
-    """A link around a pooler that does nothing but listen. When it begins to, again and again, others are to look: it
-    has missed something, perhaps.
+    """A connection around a pooler that only listens.
+
+    Each time it begins to, it may have missed something: then `missed` is called.
     """
 
-    def __init__(self, link: ReconnectingConnection, *, missed: Callable[[], None]) -> None:
-        self._link = link
+    def __init__(self, connection: ReconnectingConnection, *, missed: Callable[[], None]) -> None:
+        self._connection = connection
         self._missed = missed
-        link.on_reconnect(self._resumed)
+        connection.on_reconnect(self._resumed)
         self._listening = asyncio.create_task(self._listen())
 
     @property
     def hears(self) -> bool:
         """Whether notifications come in now."""
-        return self._link.hears
+        return self._connection.hears
 
     async def _listen(self) -> None:
         broken = asyncio.Event()
-        await self._link.open()
+        await self._connection.open()
         self._missed()  # whoever waits has begun before we listened
         while True:
-            if await self._link.rest(broken, _PULSE):
+            if await self._connection.rest(broken, _PULSE):
                 broken.clear()  # the next rest is on a new connection
             else:
-                await self._link.run(schema_store.now())
+                await self._connection.run(schema_store.now())
 
     async def _resumed(self) -> None:
         self._missed()
@@ -323,7 +324,7 @@ class _ListenConnection:
     async def close(self) -> None:
         self._listening.cancel()
         await asyncio.wait([self._listening])
-        await self._link.close()
+        await self._connection.close()
 
 
 def _pauses() -> Iterator[float]:

@@ -1,1 +1,1 @@
-"""What we say to PostgreSQL: statements as values."""
+"""Statements as values: everything that is sent to PostgreSQL."""

@@ -25,7 +25,7 @@ class Lane(NamedTuple):
 
 
 def peek(*, lanes: Sequence[Lane], limit: int) -> Query[Lane]:
-    """The due jobs of these lanes; answers for each of them a lane in which it is the first."""
+    """The due jobs of these lanes; returns for each of them a lane in which it is the first."""
     queues, priorities, run_ats, ids = zip(*lanes, strict=True)
     return Query(
         "lane_peek",
@@ -46,7 +46,7 @@ def _before(row: Row) -> Lane:
 
 
 def set_aside(job_id: str, *, reason: str) -> Query[str]:
-    """Take a ready job or a suspect out of its queue, for an operator to look at; answers its id."""
+    """Take a ready job or a suspect out of its queue, for an operator to look at; returns its id."""
     return Query("job_set_aside", {"id": job_id, "reason": reason}, first)
 
 
@@ -74,7 +74,7 @@ def claim_suspect(*, queues: Iterable[str], worker: str, only: str | None = None
 
 
 def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:
-    """Mark attempts that have begun, so many seconds ago; answers the tokens that were accepted."""
+    """Mark attempts that have begun, so many seconds ago; returns the tokens that were accepted."""
     rows = sorted((job.id, job.token, f"{age:.3f}") for job, age in begun)
     ids, tokens, ages = zip(*rows, strict=True)
     return Query(

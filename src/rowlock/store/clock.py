@@ -10,7 +10,7 @@ from rowlock.store.query import Conversation, Query, array, first, instant, inte
 
 
 def aim_clock(*, to: datetime | None = None, by: timedelta | None = None, ahead: str | None = None) -> Query[str]:
-    """Say where the clock is to go; answers how many seconds it is ahead of the server's own now."""
+    """Say where the clock is to go; returns how many seconds it is ahead of the server's own now."""
     return Query(
         "clock_aim",
         {"to": None if to is None else instant(to), "by": None if by is None else interval(by), "ahead": ahead},
@@ -26,7 +26,7 @@ def move_clock() -> Query[None]:
 def move_clock_to(
     *, to: datetime | None = None, by: timedelta | None = None, ahead: str | None = None
 ) -> Conversation[str]:
-    """Move the clock to an instant, on from where it is, or to so many seconds ahead; answers how far ahead it was."""
+    """Move the clock to an instant, on from where it is, or to so many seconds ahead; returns how far ahead it was."""
     before: str = (yield aim_clock(to=to, by=by, ahead=ahead))[0]
     yield move_clock()
     return before
@@ -44,7 +44,7 @@ _COMPARED_EACH, _COMPARED = 1_000, 10_000
 
 
 def hasten(*, by: timedelta, queues: Iterable[str]) -> Query[str]:
-    """Bring forward jobs that the database's clock, set back `by` so much, has made late; answers their ids."""
+    """Bring forward jobs that the database's clock, set back `by` so much, has made late; returns their ids."""
     return Query(
         "job_hasten",
         {

@@ -1,4 +1,4 @@
-"""Enqueue: jobs in, whatever their keys mean, and however often they are sent."""
+"""Enqueue: insert jobs, whatever their keys mean, and however often they are sent."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from rowlock.store.query import (
 )
 from rowlock.store.transaction import all_or_nothing
 
+# Rows per statement of a bulk enqueue: large enough that the round trip vanishes, small enough to keep messages short.
+CHUNK = 2_000
 # From so many on, COPY's extra round trips are worth it.
 LOAD_FROM = 500
 _PLAIN = Key("plain")
@@ -59,7 +61,7 @@ def takes_several_statements(jobs: Sequence[NewJob]) -> bool:
 
 
 def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation[dict[str, Existing]]:
-    """Insert jobs, chunk by chunk; answers, for each whose key was held, the job that holds it.
+    """Insert jobs, chunk by chunk; returns, for each whose key was held, the job that holds it.
 
     A resend leaves out the jobs that an earlier try inserted and that have ended since. They are looked for in the
     statement after the insert: in one statement, a job that ends meanwhile would run twice. Those with keys are looked
@@ -91,8 +93,22 @@ def _goes_singly(job: NewJob, resend: bool) -> bool:  # noqa: FBT001  it is aske
     return meaning.period is not None or meaning.replaces or (resend and job.key is not None)
 
 
+def chunks(jobs: Iterable[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Statement-sized pieces, by rows and by characters."""
+    chunk: list[NewJob] = []
+    size = 0
+    for job in jobs:
+        size += len(job.args)
+        if chunk and (len(chunk) == CHUNK or size > LARGEST_STATEMENT):
+            yield chunk
+            chunk, size = [], len(job.args)
+        chunk.append(job)
+    if chunk:
+        yield chunk
+
+
 def _insert(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[Sequence[NewJob]]:
-    """Insert jobs, all with keys or all without; answers those that are left to be put one by one.
+    """Insert jobs, all with keys or all without; returns those that are left to be put one by one.
 
     Of several keys all are taken or none is. One that is held now may be free when it is looked for again: taken then,
     after others that come behind it, it would deadlock with a caller who takes them in their order.
@@ -121,7 +137,7 @@ def _take(jobs: Sequence[NewJob]) -> Conversation[None]:
 
 
 def _put(jobs: Sequence[NewJob], *, resend: bool) -> Conversation[dict[str, Existing]]:
-    """Insert jobs whose keys may be held; answers who holds them, and raises KeyTaken where that was not to be."""
+    """Insert jobs whose keys may be held; returns who holds them, and raises KeyTaken where that was not to be."""
     done: list[Put] = yield put_keyed(jobs)
     if resend and (made := [became.id for became in done if became.created]):
         yield _take_back(made)
@@ -184,8 +200,53 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\")
 
 
+def insert(jobs: Sequence[NewJob]) -> Query[str]:
+    """Insert jobs; returns the ids that were inserted."""
+    ids, queues, tasks, args, priorities, attempts, run_ats, delays, lifetimes, tags, keys, *_ = zip(*jobs, strict=True)
+    return Query(
+        "job_enqueue",
+        {
+            "ids": plain_array(ids),
+            "queues": array(queues),
+            "tasks": array(tasks),
+            "args": array(args),
+            "priorities": plain_array(map(str, priorities)),
+            "attempts": plain_array(map(str, attempts)),
+            "run_ats": array(moment and instant(moment) for moment in run_ats),
+            "delays": array(map(span_of, delays)),
+            "lifetimes": array(map(span_of, lifetimes)),
+            "tags": array(some and array(some) for some in tags),
+            "keys": array(keys),
+            "versions": numbers(job.version for job in jobs),
+            "parents": array(job.parent for job in jobs),
+        },
+        first,
+    )
+
+
+def insert_one(job: NewJob) -> Query[str]:
+    """Insert one job without a key; returns its id, unless it was there before."""
+    return Query(
+        "job_put",
+        {
+            "id": job.id,
+            "queue": job.queue,
+            "task": job.task,
+            "args": job.args,
+            "priority": str(job.priority),
+            "attempts": str(job.attempts),
+            "run_at": None if job.run_at is None else instant(job.run_at),
+            "delay": span_of(job.delay),
+            "lifetime": span_of(job.lifetime),
+            "tags": None if job.tags is None else array(job.tags),
+            "version": None if job.version is None else str(job.version),
+        },
+        first,
+    )
+
+
 def put_keyed(jobs: Sequence[NewJob]) -> Query[Put]:
-    """Insert jobs with keys in their order, if these are free or made so; answers what became of each."""
+    """Insert jobs with keys in their order, if these are free or made so; returns what became of each."""
     ids, queues, tasks, args, priorities, attempts, run_ats, delays, lifetimes, tags, keys, *_ = zip(*jobs, strict=True)
     meanings = [job.meaning or _PLAIN for job in jobs]
     return Query(
@@ -212,6 +273,11 @@ def put_keyed(jobs: Sequence[NewJob]) -> Query[Put]:
     )
 
 
+def span_of(span: timedelta | None) -> str | None:
+    """A span, if there is one, as the database reads it."""
+    return None if span is None else interval(span)
+
+
 def sent_before(ids: Iterable[str]) -> Query[str]:
     """Which of these jobs there are, live or ended."""
     return Query("job_sent_before", {"ids": plain_array(ids)}, first)
@@ -225,71 +291,3 @@ def sweep_keys(limit: int, *, without: Iterable[str] = ()) -> Query[int]:
 def peek_key(*, without: Iterable[str] = ()) -> Query[str]:
     """The key that would be seen to first, if there is one."""
     return Query("swept_peek", {"without": array(without)}, first)
-
-
-# Rows per statement of a bulk enqueue: large enough that the round trip vanishes, small enough to keep messages short.
-CHUNK = 2_000
-
-
-def insert(jobs: Sequence[NewJob]) -> Query[str]:
-    """Insert jobs; answers the ids that were inserted."""
-    ids, queues, tasks, args, priorities, attempts, run_ats, delays, lifetimes, tags, keys, *_ = zip(*jobs, strict=True)
-    return Query(
-        "job_enqueue",
-        {
-            "ids": plain_array(ids),
-            "queues": array(queues),
-            "tasks": array(tasks),
-            "args": array(args),
-            "priorities": plain_array(map(str, priorities)),
-            "attempts": plain_array(map(str, attempts)),
-            "run_ats": array(moment and instant(moment) for moment in run_ats),
-            "delays": array(map(span_of, delays)),
-            "lifetimes": array(map(span_of, lifetimes)),
-            "tags": array(some and array(some) for some in tags),
-            "keys": array(keys),
-            "versions": numbers(job.version for job in jobs),
-            "parents": array(job.parent for job in jobs),
-        },
-        first,
-    )
-
-
-def span_of(span: timedelta | None) -> str | None:
-    """A span, if there is one, as the database reads it."""
-    return None if span is None else interval(span)
-
-
-def insert_one(job: NewJob) -> Query[str]:
-    """Insert one job without a key; answers its id, unless it was there before."""
-    return Query(
-        "job_put",
-        {
-            "id": job.id,
-            "queue": job.queue,
-            "task": job.task,
-            "args": job.args,
-            "priority": str(job.priority),
-            "attempts": str(job.attempts),
-            "run_at": None if job.run_at is None else instant(job.run_at),
-            "delay": span_of(job.delay),
-            "lifetime": span_of(job.lifetime),
-            "tags": None if job.tags is None else array(job.tags),
-            "version": None if job.version is None else str(job.version),
-        },
-        first,
-    )
-
-
-def chunks(jobs: Iterable[NewJob]) -> Iterator[Sequence[NewJob]]:
-    """Statement-sized pieces, by rows and by characters."""
-    chunk: list[NewJob] = []
-    size = 0
-    for job in jobs:
-        size += len(job.args)
-        if chunk and (len(chunk) == CHUNK or size > LARGEST_STATEMENT):
-            yield chunk
-            chunk, size = [], len(job.args)
-        chunk.append(job)
-    if chunk:
-        yield chunk

@@ -1,4 +1,4 @@
-"""What was done, and by whom: a page of events, found among so many at most."""
+"""Events: what was done, and by whom."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ from rowlock.store.query import Conversation, Query, Row, instant
 
 # A look at so many of a million events, none of which is wanted, takes 60 ms.
 WINDOW: Final = 20_000
+
+
+def page(
+    *,
+    kind: str | None,
+    actor: str | None,
+    job: UUID | None,
+    before: Cursor | None,
+    limit: int,
+    window: int = WINDOW,
+) -> Conversation[EventPage]:
+    """The same as a page, and where the next one goes on."""
+    if kind is None and actor is None:
+        window = limit  # every event is one that is wanted
+    rows = yield scan(kind=kind, actor=actor, job=job, before=before, limit=limit, window=window)
+    looked, edge, _ = rows[0]
+    events = tuple(row.event for row in rows if row.event is not None)
+    if len(events) == limit:
+        return EventPage(events, Cursor(events[-1].at, events[-1].id), looked)
+    return EventPage(events, edge if looked >= window else None, looked)
 
 
 class EventRow(NamedTuple):
@@ -49,37 +69,6 @@ def scan(
     )
 
 
-def login(kind: str, *, actor: str, address: str, role: str | None) -> Query[None]:
-    """Write down that somebody has logged in or out of the dashboard, or has failed to."""
-    return Query("event_login", {"kind": kind, "actor": actor, "address": address, "role": role}, lambda _row: None)
-
-
-def page(
-    *,
-    kind: str | None,
-    actor: str | None,
-    job: UUID | None,
-    before: Cursor | None,
-    limit: int,
-    window: int = WINDOW,
-) -> Conversation[EventPage]:
-    """The same as a page, and where the next one goes on."""
-    if kind is None and actor is None:
-        window = limit  # every event is one that is wanted
-    rows = yield scan(kind=kind, actor=actor, job=job, before=before, limit=limit, window=window)
-    looked, edge, _ = rows[0]
-    events = tuple(row.event for row in rows if row.event is not None)
-    if len(events) == limit:
-        return EventPage(events, Cursor(events[-1].at, events[-1].id), looked)
-    return EventPage(events, edge if looked >= window else None, looked)
-
-
-def _seen(row: Row) -> EventRow:
-    looked, at, event_id, *event = row
-    edge = None if at is None else Cursor(datetime.fromisoformat(at), UUID(event_id))
-    return EventRow(looked, edge, None if event[0] is None else read_event(tuple(event)))
-
-
 def latest(*, limit: int, job: str | None = None, before: Event | None = None) -> Query[Event]:
     """The latest events, newest first, of one job or of all; those before `before`."""
     return Query(
@@ -94,6 +83,12 @@ def latest(*, limit: int, job: str | None = None, before: Event | None = None) -
     )
 
 
+def _seen(row: Row) -> EventRow:
+    looked, at, event_id, *event = row
+    edge = None if at is None else Cursor(datetime.fromisoformat(at), UUID(event_id))
+    return EventRow(looked, edge, None if event[0] is None else read_event(tuple(event)))
+
+
 def read_event(row: Row) -> Event:
     """A row of an event, its details as text."""
     event_id, at, kind, job, actor, login, details = row
@@ -106,3 +101,8 @@ def read_event(row: Row) -> Event:
         from_json(details),
         login,
     )
+
+
+def login(kind: str, *, actor: str, address: str, role: str | None) -> Query[None]:
+    """Write down that somebody has logged in or out of the dashboard, or has failed to."""
+    return Query("event_login", {"kind": kind, "actor": actor, "address": address, "role": role}, lambda _row: None)

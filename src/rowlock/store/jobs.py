@@ -30,7 +30,7 @@ def find(part: str, *, most: int) -> Query[str]:
 
 
 def held(attempts: Iterable[Claimed]) -> Query[tuple[str, bool]]:
-    """Which of these attempts still own their jobs; answers their tokens, and whether they are to be cancelled."""
+    """Which of these attempts still own their jobs; returns their tokens, and whether they are to be cancelled."""
     jobs = list(attempts)
     return Query(
         "job_held",
@@ -45,12 +45,12 @@ def _held(row: Row) -> tuple[str, bool]:
 
 
 def cancelling(*, worker: str) -> Query[str]:
-    """The attempts of a worker whose jobs somebody has asked to cancel; answers their tokens."""
+    """The attempts of a worker whose jobs somebody has asked to cancel; returns their tokens."""
     return Query("job_cancelling", {"worker": worker}, first)
 
 
 def lock(job_id: str) -> Query[tuple[str, bool]]:
-    """Lock a live job; answers its state, and whether it is to be cancelled. No answer means that it is not live."""
+    """Lock a live job; returns its state, and whether it is to be cancelled. No answer means that it is not live."""
     return Query("job_lock", {"id": job_id}, _held)
 
 
@@ -60,7 +60,7 @@ def fence(job: Claimed) -> Query[Fence]:
 
 
 def progress(said: Sequence[tuple[Claimed, float, str | None]]) -> Query[str]:
-    """Write down how far attempts say they are; answers the tokens that were accepted."""
+    """Write down how far attempts say they are; returns the tokens that were accepted."""
     rows = sorted(((job.id, job.token, repr(share), note) for job, share, note in said), key=itemgetter(0, 1))
     ids, tokens, shares, notes = zip(*rows, strict=True)
     return Query(

@@ -1,4 +1,4 @@
-"""Statements of operators' verbs: each takes jobs that were found, locks what it can, looks again, and changes it."""
+"""Operations on many jobs: each takes those that match, locks what it can, and changes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Act = Callable[..., Query[int]]
 
 @dataclass(frozen=True, slots=True)
 class BulkOperation:
-    """A verb, the jobs it is for, and what it says to the database about the live and the ended ones of a window."""
+    """A verb, the jobs it is for, and its statements for the live and the ended ones of a window."""
 
     verb: Verb
     filter: Filter
@@ -44,7 +44,7 @@ class BulkOperation:
 
 
 def retry(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
-    """Put ended jobs back among the live ones; answers how many."""
+    """Put ended jobs back among the live ones; returns how many."""
     return Query(
         "job_retry",
         {
@@ -62,12 +62,12 @@ def retry(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
 def cancel(
     rows: Sequence[Match], *, actor: str, why: str | None, states: Iterable[State], keep: timedelta
 ) -> Query[int]:
-    """End ready and waiting jobs as cancelled, and mark running ones to end so; answers how many."""
+    """End ready and waiting jobs as cancelled, and mark running ones to end so; returns how many."""
     return _cancel(_ids(rows), actor=actor, why=why, states=states, keep=keep)
 
 
 def cancel_unlocked(ids: Iterable[str], *, actor: str, why: str | None, keep: timedelta) -> Query[int]:
-    """Cancel live jobs, but for those that somebody has locked; answers how many."""
+    """Cancel live jobs, but for those that somebody has locked; returns how many."""
     return _cancel(plain_array(ids), actor=actor, why=why, states=LIVE, keep=keep)
 
 
@@ -103,7 +103,7 @@ def _cancel(ids: str, *, actor: str, why: str | None, states: Iterable[State], k
 
 
 def delete(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
-    """Remove ready and waiting jobs; answers how many."""
+    """Remove ready and waiting jobs; returns how many."""
     return Query(
         "job_delete",
         {
@@ -116,7 +116,7 @@ def delete(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
 
 
 def delete_ended(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
-    """Remove ended jobs; answers how many."""
+    """Remove ended jobs; returns how many."""
     return Query(
         "history_delete",
         {
@@ -132,7 +132,7 @@ def delete_ended(rows: Sequence[Match], *, actor: str, why: str | None) -> Query
 
 
 def move(rows: Sequence[Match], *, actor: str, why: str | None, queue: str) -> Query[int]:
-    """Put ready and waiting jobs on another queue; answers how many."""
+    """Put ready and waiting jobs on another queue; returns how many."""
     return Query(
         "job_move",
         {
@@ -146,7 +146,7 @@ def move(rows: Sequence[Match], *, actor: str, why: str | None, queue: str) -> Q
 
 
 def reprioritise(rows: Sequence[Match], *, actor: str, why: str | None, priority: int) -> Query[int]:
-    """Give ready and waiting jobs another priority; answers how many."""
+    """Give ready and waiting jobs another priority; returns how many."""
     return Query(
         "job_reprioritise",
         {
@@ -160,7 +160,7 @@ def reprioritise(rows: Sequence[Match], *, actor: str, why: str | None, priority
 
 
 def edit(job_id: str, *, args: str, actor: str, why: str | None) -> Query[list[str]]:
-    """Give a ready or waiting job other arguments; answers the names of those, and no row if it is left alone."""
+    """Give a ready or waiting job other arguments; returns the names of those, and no row if it is left alone."""
     return Query("job_edit", {"id": job_id, "args": args, "actor": actor, "why": why}, first)
 
 
@@ -176,7 +176,7 @@ def record_enqueued(
 
 
 def run_next(rows: Sequence[Match], *, actor: str, why: str | None) -> Query[int]:
-    """Put ready jobs before all others of their queues; answers how many."""
+    """Put ready jobs before all others of their queues; returns how many."""
     return Query(
         "job_run_next",
         {

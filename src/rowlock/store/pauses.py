@@ -1,4 +1,4 @@
-"""Statements about pauses."""
+"""Pauses of queues and tasks, and the failures that make a breaker pause one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pause(
 
 
 def resume(*, kind: Kind, name: str, actor: str, why: str | None) -> Query[str]:
-    """End a pause; answers its name if there was one."""
+    """End a pause; returns its name if there was one."""
     return Query("pause_end", {"kind": kind, "name": name, "actor": actor, "why": why}, first)
 
 
@@ -46,7 +46,7 @@ def listed() -> Query[Pause]:
 
 
 def expire(*, actor: str) -> Query[str | None]:
-    """Remove pauses whose time is over; answers the tasks whose jobs wait for a pause that is no more, and a None."""
+    """Remove pauses whose time is over; returns the tasks whose jobs wait for a pause that is no more, and a None."""
     return Query("pause_expire", {"actor": actor}, first)
 
 
@@ -82,7 +82,7 @@ class TaskFailures(NamedTuple):
 
 
 def count_failures(failures: Sequence[TaskFailures]) -> Query[str]:
-    """Count failures, each task's once; answers the tasks that are paused by it."""
+    """Count failures, each task's once; returns the tasks that are paused by it."""
     rows = sorted(failures, key=attrgetter("task"))
     return Query(
         "breaker_count",
@@ -100,5 +100,5 @@ def count_failures(failures: Sequence[TaskFailures]) -> Query[str]:
 
 
 def forget_failures(*, age: timedelta) -> Query[str]:
-    """Forget the failures of tasks that have not failed for so long; answers these tasks."""
+    """Forget the failures of tasks that have not failed for so long; returns these tasks."""
     return Query("breaker_remove", {"age": interval(age)}, first)

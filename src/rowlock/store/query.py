@@ -1,4 +1,4 @@
-"""A statement as a value: its text, its parameters, and how to read its rows."""
+"""Query: a statement as a value, its text, its parameters, and how to read its rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from importlib import resources
 from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
-
 Row = tuple[Any, ...]
-
 DEFAULT_SCHEMA = "rowlock"
-
 # Characters of users' data in one statement, at the most, unless it is a single row. What is larger misses its
 # deadline, and takes several times its size of the server's memory (500 MB of results: 33 s and 2.5 GB).
 LARGEST_STATEMENT = 8 * 1024 * 1024
+
 
 # `:name`, but not the second half of `::type`.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _COPY = re.compile(r"\s*copy rowlock\.(?P<table>\w+) \((?P<columns>[\w, ]+)\) from stdin;\s*")
+# PostgreSQL's timestamps end in the year 294276; a job further away than a century is a mistake or means "never".
+_LONGEST = timedelta(days=36525)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class Copy:
 
 # What is said to PostgreSQL in one go.
 Said = Query[Any] | Copy
-
 # Several statements with a decision between them, written once for every kind of connection: a generator that yields
 # queries, is sent their rows, and returns its answer. What goes wrong with a query is raised where it was yielded.
 Conversation = Generator[Said, list[Any], T]
@@ -140,10 +139,6 @@ def numbers(values: Iterable[int | None]) -> str:
 
 def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-# PostgreSQL's timestamps end in the year 294276; a job further away than a century is a mistake or means "never".
-_LONGEST = timedelta(days=36525)
 
 
 @lru_cache(1024)

@@ -1,4 +1,4 @@
-"""Statements about queues."""
+"""Queues: settings, channels, and when their next job is due."""
 
 from __future__ import annotations
 

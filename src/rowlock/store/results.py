@@ -1,4 +1,4 @@
-"""Results: where jobs are, how they ended, and who waits for that."""
+"""Results: where jobs are, how they ended, and who waits for them."""
 
 from __future__ import annotations
 

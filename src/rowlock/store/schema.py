@@ -1,4 +1,4 @@
-"""The schema's migrations and partitions as values."""
+"""Schema: its migrations and partitions as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a session whose search_path puts anything in front of PostgreSQL's own names: types, functions and operators."""
+"""Safe search_path, for sessions whose own puts anything in front of PostgreSQL's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_safe_search_path(conversation: Conversation[T], *, inside: bool) -> Con
 
 
 def set_search_path(path: str, *, local: bool) -> Query[str]:
-    """Set the search_path, with `local` until the transaction ends; answers what it was."""
+    """Set the search_path, with `local` until the transaction ends; returns what it was."""
     return Query("path_choose", {"path": path, "local": str(local).lower()}, first)
 
 

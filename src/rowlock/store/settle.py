@@ -34,7 +34,7 @@ _KEEP_CANCELLED = Keep().cancelled
 def settle_jobs(
     attempts: Sequence[tuple[Claimed, Ended, timedelta | None]], *, cancelled: timedelta = _KEEP_CANCELLED
 ) -> Query[str]:
-    """End jobs for good, each kept in history for its time (None: no trace); answers the tokens that were accepted.
+    """End jobs for good, each kept in history for its time (None: no trace); returns the tokens that were accepted.
 
     Those that somebody has asked to cancel end as cancelled, whatever their outcome, and are kept for `cancelled`.
     """
@@ -74,7 +74,7 @@ def end_columns(outcome: Ended) -> tuple[str, str | None, str | None, str | None
 
 
 def return_jobs(attempts: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
-    """End attempts but not their jobs; answers the tokens that were accepted."""
+    """End attempts but not their jobs; returns the tokens that were accepted."""
     rows = sorted(
         ((job.id, job.token, *_job_return_columns(outcome)) for job, outcome in attempts), key=itemgetter(0, 1)
     )
@@ -121,9 +121,9 @@ def settle_workflows(
     told: Mapping[str, str],
     cancelled: timedelta = _KEEP_CANCELLED,
 ) -> Query[str]:
-    """End workflows and children for good, as `jobs.settle` does others; answers the tokens that were accepted.
+    """End workflows and children for good, as `settle_jobs` does others; returns the tokens that were accepted.
 
-    `told` is what workflows say of themselves at last, by token. One that somebody has asked to cancel and that has
+    `told` is the last state of each workflow, by token. One that somebody has asked to cancel and that has
     something to undo comes back instead.
     """
     rows = sorted(
@@ -160,7 +160,7 @@ def settle_workflows(
 
 
 def return_workflows(attempts: Sequence[tuple[Claimed, Returned]], *, told: Mapping[str, str]) -> Query[str]:
-    """End attempts of workflows but not their jobs; answers the tokens that were accepted."""
+    """End attempts of workflows but not their jobs; returns the tokens that were accepted."""
     rows = sorted(
         ((job.id, job.token, *_workflow_return_columns(outcome), told.get(job.token)) for job, outcome in attempts),
         key=itemgetter(0, 1),
@@ -204,17 +204,17 @@ def _workflow_return_columns(
 
 
 def abandon_children(children: Iterable[str], *, actor: str) -> Query[list[str]]:
-    """Ask to cancel children whose workflow ends, or forgets them; answers which are to be asked for once more."""
+    """Ask to cancel children whose workflow ends, or forgets them; returns which are to be asked for once more."""
     return Query("child_abandon", {"ids": plain_array(children), "actor": actor}, first)
 
 
 def workflow_state(job: Claimed) -> Query[str | None]:
-    """What a workflow has said of itself at last."""
+    """The last state that a workflow has set."""
     return Query("workflow_state", {"id": job.id}, first)
 
 
 def restart_workflow(job: Claimed, outcome: Restarted) -> Query[str]:
-    """Begin a workflow again with a fresh history; answers its token, if it is this attempt's still."""
+    """Begin a workflow again with a fresh history; returns its token, if it is this attempt's still."""
     return Query(
         "workflow_restart",
         {

@@ -1,4 +1,4 @@
-"""All of a conversation or nothing, on a connection whose transactions are somebody else's."""
+"""Transactions around a conversation on a connection of somebody else's: all of it, or nothing."""
 
 from __future__ import annotations
 

@@ -61,12 +61,12 @@ def rescue(
 
 
 def pardon(*, worker: str, since: timedelta) -> Query[str]:
-    """Take back the crash of jobs that were rescued so lately from a worker that lives after all; answers their ids."""
+    """Take back the crash of jobs that were rescued so lately from a worker that lives after all; returns their ids."""
     return Query("job_pardon", {"worker": worker, "since": interval(since), "suspect": str(SUSPECT_FROM)}, first)
 
 
 def expire(*, keep: timedelta, limit: int = EXPIRED_AT_ONCE, without: Iterable[str] = ()) -> Query[int]:
-    """End a chunk of the jobs that have expired and do not run, kept in history for `keep`; answers how many."""
+    """End a chunk of the jobs that have expired and do not run, kept in history for `keep`; returns how many."""
     return Query("job_expire", {"limit": str(limit), "keep": interval(keep), "without": plain_array(without)}, first)
 
 

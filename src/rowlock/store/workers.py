@@ -1,4 +1,4 @@
-"""Statements about workers."""
+"""Workers: registration, leases, parking, and the duties of the fleet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Renewed(NamedTuple):
 
 
 class DeadWorkers(NamedTuple):
-    """What a look for dead workers found."""
+    """Dead workers: whether there are any, and which have lost their lease."""
 
     dead: bool  # a lease has run out
     cut: list[str]  # HOST:PID of those that have lost their lease, because they had lost their lock
@@ -49,7 +49,7 @@ def register(
     restarts: int = 0,
     fault: str | None = None,
 ) -> Query[float]:
-    """Enter a worker process, under a lease; answers the database's time in seconds since 1970.
+    """Enter a worker process, under a lease; returns the database's time in seconds since 1970.
 
     `restarts` is how often in a row it began anew because of a fault of its own, and `fault` the last of those.
     """
@@ -123,7 +123,7 @@ def hand_back(*, worker: str, known: Iterable[str] = (), seen: Holding = UNSEEN)
 
 
 def disown(attempts: Iterable[tuple[str, str]], *, worker: str) -> Query[str]:
-    """Give back the jobs of claims that a worker was never told of, by id and token; answers their ids."""
+    """Give back the jobs of claims that a worker was never told of, by id and token; returns their ids."""
     ids, tokens = _arrays(attempts)
     return Query("job_disown", {"worker": worker, "ids": ids, "tokens": tokens}, first)
 
@@ -135,7 +135,7 @@ def _arrays(attempts: Iterable[tuple[str, str]]) -> tuple[str, str]:
 
 
 def enter(*, worker: str) -> Query[bool]:
-    """Show that a worker's renewing session lives; answers whether it has the lock that shows it."""
+    """Show that a worker's renewing session lives; returns whether it has the lock that shows it."""
     return Query("worker_enter", {"worker": worker}, first)
 
 

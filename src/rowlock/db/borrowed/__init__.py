@@ -1,4 +1,4 @@
-"""The caller's connection, of any kind we know: jobs join its transaction, and nothing else of it changes.
+"""Borrowed connections: jobs join the transaction of a caller's connection, of any known library.
 
 What goes wrong there is raised as the driver beneath says it: psycopg's or asyncpg's error, Django's for Django.
 """

@@ -1,4 +1,4 @@
-"""An asyncpg connection of the caller's, from a pool or not."""
+"""asyncpg: a borrowed connection, from a pool or not."""
 
 from __future__ import annotations
 

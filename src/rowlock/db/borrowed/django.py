@@ -1,4 +1,4 @@
-"""A Django connection of the caller's: `django.db.connection`, or one of `django.db.connections`."""
+"""Django: a borrowed `django.db.connection`, or one of `django.db.connections`."""
 
 from __future__ import annotations
 

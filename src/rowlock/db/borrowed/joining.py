@@ -1,4 +1,4 @@
-"""What every kind of borrowed connection has in common: the look for our schema, and the sentences of refusal."""
+"""Borrowed connections of every kind: look for our schema, and refuse the wrong ones."""
 
 from __future__ import annotations
 

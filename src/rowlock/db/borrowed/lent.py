@@ -1,4 +1,4 @@
-"""A connection lent across the line between sync and async code: both can enqueue in its one open transaction.
+"""Lent connections: sync and async code enqueue in one open transaction.
 
 Elsewhere the wrong kind is refused, because waiting across that line may block for ever. Here somebody waits on the
 other side: `rowlock.testing.drain`, which runs handlers of both kinds on one connection.

@@ -1,4 +1,4 @@
-"""A psycopg connection of the caller's."""
+"""psycopg: a borrowed connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SQLAlchemy session or connection of the caller's: what we say goes to the driver's connection beneath it.
+"""SQLAlchemy: a borrowed session or connection; statements go to the driver's connection beneath it.
 
 SQLAlchemy is made to begin its transaction first, where it has not yet: it must know that there is one to commit.
 """

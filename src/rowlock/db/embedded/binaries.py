@@ -1,4 +1,4 @@
-"""Where the programs of a PostgreSQL server lie on this machine."""
+"""PostgreSQL's programs: where they are on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of an embedded PostgreSQL: what lies in it, who has locked it, how its data are made."""
+"""Data folder of an embedded server: what it holds, its lock, and how it is made."""
 
 from __future__ import annotations
 

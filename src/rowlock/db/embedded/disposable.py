@@ -1,4 +1,4 @@
-"""A server and databases for tests: each made for one use, and gone after it."""
+"""Disposable servers, databases and schemas: made for one use, and dropped after it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def migrated(server: str, *, schema: str = DEFAULT_SCHEMA) -> Iterator[str]:
 
 
 def create(server: str, *, template: str | None = None) -> str:
-    """Make a database; answers its address."""
+    """Make a database; returns its address."""
     admin = find_address(server, None).conninfo or ""
     name = f"rowlock_test_{uuid4().hex}"
     original = "template1" if template is None else _name(template)

@@ -1,4 +1,4 @@
-"""How a PostgreSQL program is started: under guard, and never as root."""
+"""Launch of a PostgreSQL program: under guard, and never as root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: for trying things out, for tests, and for the demo."""
+"""Embedded PostgreSQL server: for trying things out, for tests, and for the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users: the processes that use one embedded server. It ends with the last of them, however each of them ends.
+"""Users: the processes that use one embedded server, which ends with the last of them.
 
 Each holds the writing end of a named pipe whose reader is the guard: the kernel closes it for whoever is killed, and
 when nobody holds it any more, the guard reads its end and stops the server. A lock that all of them share tells one who

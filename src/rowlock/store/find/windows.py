@@ -1,4 +1,4 @@
-"""Looking for jobs: windows of ids, newest first, through live and ended ones alike.
+"""Windows: bounded looks at live and ended jobs, newest first.
 
 One statement looks at a bounded number of rows, whatever is asked for and whatever is there. Where it ended, the next
 one begins; so a look can be stopped and taken up again, with nothing to remember but an id.
@@ -42,7 +42,7 @@ class Match(NamedTuple):
 
 
 class MatchWindow(NamedTuple):
-    """What a look found, newest first, and the id at which it ended; None when there is nothing more to look at.
+    """The matches of a window, newest first, and the id at which it ended; None when there is nothing more to scan.
 
     `looked` is how many jobs it has looked at.
     """
@@ -53,7 +53,7 @@ class MatchWindow(NamedTuple):
 
 
 class ScanRow(NamedTuple):
-    """A row of a look: how many jobs it looked at, the last id, the newest creation, and one that matches or none."""
+    """A row of a scan: how many jobs it looked at, the last id, the newest creation, and one that matches or none."""
 
     looked: int
     edge: str | None
@@ -62,7 +62,7 @@ class ScanRow(NamedTuple):
 
 
 class Scan(Protocol):
-    """A look at one window of live, or of ended, jobs."""
+    """A statement that scans one window of live, or of ended, jobs."""
 
     def __call__(
         self,
@@ -80,7 +80,7 @@ class Scan(Protocol):
 
 
 class ScanEnded(Scan, Protocol):
-    """A look at one window of ended jobs: with `end`, at those that ended before then, the latest first."""
+    """A statement that scans one window of ended jobs: with `end`, those that ended before then, the latest first."""
 
     def __call__(
         self,
@@ -98,7 +98,7 @@ class ScanEnded(Scan, Protocol):
         """The query."""
 
 
-# How to look at live jobs, and at ended ones.
+# How to scan live jobs, and ended ones.
 Scans = tuple[Scan, ScanEnded]
 # Asked after every window: whether to leave it at what was found.
 Enough = Callable[[], bool]
@@ -271,39 +271,6 @@ def scan_ended(
     )
 
 
-BRIEF: Final[Scans] = (partial(scan_live, brief=True), partial(scan_ended, brief=True))
-"""Looks for lists: without arguments, results and all errors but the beginning of the last one."""
-
-
-def moment(at: datetime | None) -> str | None:
-    """An instant as a parameter."""
-    return None if at is None else instant(at)
-
-
-def oldest(asked: Filter) -> str:
-    """What ended before this does not match: a job ends after it was created, so `since` counts too."""
-    since = None if asked.since is None else asked.since - _SKEW
-    return moment(max(filter(None, (asked.ended_after, since)), default=None)) or "-infinity"
-
-
-def _error(asked: Filter) -> str | None:
-    """The type of an error as it is stored: Python's own have no module."""
-    return None if asked.error is None else asked.error.removeprefix("builtins.")
-
-
-def _read_match(row: Row) -> ScanRow:
-    looked, edge, newest, expires_on, job_id, task, _queue, state, *_ = row
-    begun = state in LIVE and (row[_PARENT] is not None or (row[_VERSION] is not None and row[_CLAIMS] > 0))
-    found = None if job_id is None else Match(job_id, task, state, expires_on, None, begun)
-    return ScanRow(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
-
-
-def read_whole(row: Row) -> ScanRow:
-    """A row of a look that wants whole records."""
-    seen = _read_match(row)
-    return seen if seen.found is None else seen._replace(found=seen.found._replace(record=JobRecord.read(row[4:])))
-
-
 def outline_live(
     asked: Filter,
     *,
@@ -376,4 +343,35 @@ def outline_ended(
     )
 
 
+BRIEF: Final[Scans] = (partial(scan_live, brief=True), partial(scan_ended, brief=True))
+"""Scans for lists: without arguments, results and all errors but the beginning of the last one."""
 OUTLINES: Final[Scans] = (outline_live, outline_ended)
+
+
+def moment(at: datetime | None) -> str | None:
+    """An instant as a parameter."""
+    return None if at is None else instant(at)
+
+
+def oldest(asked: Filter) -> str:
+    """What ended before this does not match: a job ends after it was created, so `since` counts too."""
+    since = None if asked.since is None else asked.since - _SKEW
+    return moment(max(filter(None, (asked.ended_after, since)), default=None)) or "-infinity"
+
+
+def _error(asked: Filter) -> str | None:
+    """The type of an error as it is stored: Python's own have no module."""
+    return None if asked.error is None else asked.error.removeprefix("builtins.")
+
+
+def _read_match(row: Row) -> ScanRow:
+    looked, edge, newest, expires_on, job_id, task, _queue, state, *_ = row
+    begun = state in LIVE and (row[_PARENT] is not None or (row[_VERSION] is not None and row[_CLAIMS] > 0))
+    found = None if job_id is None else Match(job_id, task, state, expires_on, None, begun)
+    return ScanRow(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
+
+
+def read_whole(row: Row) -> ScanRow:
+    """Read a row of a scan for whole records."""
+    seen = _read_match(row)
+    return seen if seen.found is None else seen._replace(found=seen.found._replace(record=JobRecord.read(row[4:])))

@@ -1,4 +1,4 @@
-"""Conversations about schedules: each change locks the row, looks at it, and writes it with an event."""
+"""Changes of schedules: each locks the row, changes it, and writes an event."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def pause(
 
 
 def resume(name: str, *, actor: str, why: str | None) -> Conversation[bool]:
-    """Let a schedule go on; answers whether it was paused."""
+    """Let a schedule go on; returns whether it was paused."""
     schedule, *_, moment = yield from _locked(name)
     if schedule.is_paused:
         yield statements.resume(name, next_at=_from_now_on(schedule, moment), actor=actor, why=why)

@@ -1,4 +1,4 @@
-"""Statements by which a worker that starts says what schedules its code declares."""
+"""Declared schedules: written by a worker that starts, from its code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stored(names: Iterable[str]) -> Query[StoredSchedule]:
 
 
 def write(changes: Sequence[ScheduleWrite]) -> Query[str]:
-    """Write schedules, unless somebody else has written them since they were looked at; answers the names of those."""
+    """Write schedules, unless somebody else has written them since they were looked at; returns the names of those."""
     changes = sorted(changes, key=lambda change: change.spec.name)  # two who write the same do so in the same order
     specs = [change.spec for change in changes]
     return Query(

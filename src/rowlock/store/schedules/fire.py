@@ -1,4 +1,4 @@
-"""Statements that fire schedules: a look at what is due, and one statement for all that was planned from it."""
+"""Firing of schedules: find what is due, and fire all of it in one statement."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def due(
 
 
 def fire(firings: Iterable[PlannedFiring]) -> Query[str]:
-    """Fire schedules, all in one go; answers the names of those that were as they had been seen."""
+    """Fire schedules, all in one go; returns the names of those that were as they had been seen."""
     planned = sorted(firings, key=lambda firing: firing.name)
     return Query(
         "schedule_fire",
@@ -110,7 +110,7 @@ def fire(firings: Iterable[PlannedFiring]) -> Query[str]:
 
 
 def make_room(jobs: Iterable[str], *, schedule: str, keep: timedelta) -> Query[int]:
-    """Cancel jobs that the next one of their schedule replaces; answers how many."""
+    """Cancel jobs that the next one of their schedule replaces; returns how many."""
     return Query(
         "job_replace",
         {"ids": plain_array(jobs), "schedule": schedule, "actor": f"schedule {schedule}", "keep": interval(keep)},
@@ -119,7 +119,7 @@ def make_room(jobs: Iterable[str], *, schedule: str, keep: timedelta) -> Query[i
 
 
 def remove(limit: int) -> Query[int]:
-    """Remove slots that were written down long ago, so many at most; answers how many."""
+    """Remove slots that were written down long ago, so many at most; returns how many."""
     return Query("firing_remove", {"limit": str(limit)}, first)
 
 

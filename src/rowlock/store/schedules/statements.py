@@ -1,4 +1,4 @@
-"""Statements about schedules as people know them: add, look at, edit, pause, run and remove them."""
+"""Statements about schedules: list, add, edit, pause, run and remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A survey: every statement that looks, one after the other, and what they say put together.
+"""Statistics collected: every statement that counts, one after the other, put together.
 
 A part that takes too long, or that this role may not ask for, is left out with the reason; the others go on.
 """

@@ -1,4 +1,4 @@
-"""Statements that count, each up to a bound: ten million jobs must not make an operator's question dear."""
+"""Counts, each up to a bound, however many jobs there are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from pydantic_core import from_json
 from rowlock.model.stats import Count, Suspects
 from rowlock.store.claim import PRIORITIES
 from rowlock.store.query import Query, Row, array, plain_array
+
+# How long one of these statements may take.
+TIMEOUT = timedelta(seconds=2)
 
 
 class ReadyCount(NamedTuple):
@@ -122,8 +125,13 @@ def suspects(most: int) -> Query[Suspects]:
     return Query("suspect_wait", {"most": str(most)}, lambda row: _suspects(row, most))
 
 
+def _suspects(row: Row, most: int) -> Suspects:
+    waiting, oldest = row
+    return Suspects(Count(waiting, more=waiting >= most), None if oldest is None else timedelta(seconds=oldest))
+
+
 def probe(queues: Iterable[str], *, limit: int) -> Query[Sequence[dict[str, object]]]:
-    """What a claim that looks into these queues from the bottom would do; answers PostgreSQL's explanation."""
+    """What a claim that looks into these queues from the bottom would do; returns PostgreSQL's explanation."""
     names, priorities = zip(*product(queues, PRIORITIES), strict=True)
     return Query(
         "claim_probe",
@@ -139,11 +147,3 @@ def _explained(row: Row) -> Sequence[dict[str, object]]:
 
 def _nothing(_row: Row) -> None:
     return None
-
-
-def _suspects(row: Row, most: int) -> Suspects:
-    waiting, oldest = row
-    return Suspects(Count(waiting, more=waiting >= most), None if oldest is None else timedelta(seconds=oldest))
-
-
-TIMEOUT = timedelta(seconds=2)

@@ -1,4 +1,4 @@
-"""Statements about minutes: what workers did in each, by queue and task."""
+"""Minutes: what workers did in each, by queue and task."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class DoneByTask(NamedTuple):
 
 
 def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[float]:
-    """Write what a worker has counted, and how its claims went; answers the database's time in seconds since 1970."""
+    """Write what a worker has counted, and how its claims went; returns the database's time in seconds since 1970."""
     numbers, queues, tasks, claimed, succeeded, failed, cancelled, retried, seconds, slowest, durations, *rest = zip(
         *tallies, strict=True
     )
@@ -116,12 +116,12 @@ def write(tallies: Sequence[Tally], *, worker: str, claims: Claims) -> Query[flo
 
 
 def remove(limit: int) -> Query[int]:
-    """Remove minutes that are over a day old; answers how many rows."""
+    """Remove minutes that are over a day old; returns how many rows."""
     return Query("minute_remove", {"limit": str(limit)}, first)
 
 
 def merge(*, age: timedelta, limit: int) -> Query[int]:
-    """Merge the rows of different workers, of minutes that are so old; answers how many minutes."""
+    """Merge the rows of different workers, of minutes that are so old; returns how many minutes."""
     return Query("minute_merge", {"age": interval(age), "limit": str(limit)}, first)
 
 

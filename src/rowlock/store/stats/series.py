@@ -1,4 +1,4 @@
-"""Rates: what workers did, step by step, put together from their minutes."""
+"""Series: rates and sparklines, put together from the workers' minutes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ from rowlock.store.stats.counts import TIMEOUT
 # written it, an hour takes 0.05 s, and a day 1.5 s: that is cut.
 _MOST_ROWS = 60_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+MINUTES: Final = 30
+# Half an hour of thirty pairs of queue and task, of the latest minutes each of twenty workers: 5 ms.
+_MOST_ENDED_ROWS: Final = 20_000
+_MINUTE: Final = timedelta(minutes=1)
 
 
 def rates(*, span: timedelta, step: timedelta, queue: str | None, task: str | None) -> Conversation[Series]:
@@ -65,10 +71,11 @@ def _point(at: datetime, sums: minutes.Sums | None, *, whole_from: datetime) -> 
     )
 
 
-MINUTES: Final = 30
-# Half an hour of thirty pairs of queue and task, of the latest minutes each of twenty workers: 5 ms.
-_MOST_ENDED_ROWS: Final = 20_000
-_MINUTE: Final = timedelta(minutes=1)
+class Sparklines(NamedTuple):
+    """A sparkline for each queue and each task in which anything has ended lately."""
+
+    queues: Mapping[str, Pulse]
+    tasks: Mapping[str, Pulse]
 
 
 class EndedInMinute(NamedTuple):
@@ -78,13 +85,6 @@ class EndedInMinute(NamedTuple):
     task: str | None
     at: datetime
     minute: Minute
-
-
-class Sparklines(NamedTuple):
-    """The pulse of each queue and of each task in which anything has ended lately."""
-
-    queues: Mapping[str, Pulse]
-    tasks: Mapping[str, Pulse]
 
 
 def collect_glance_with_sparklines() -> Conversation[tuple[Glance, Sparklines]]:

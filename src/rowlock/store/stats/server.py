@@ -1,4 +1,4 @@
-"""Statements that ask PostgreSQL about itself: sizes, vacuum, locks, snapshots, connections."""
+"""PostgreSQL's own statistics: sizes, vacuum, locks, snapshots, connections."""
 
 from __future__ import annotations
 

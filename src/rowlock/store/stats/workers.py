@@ -1,4 +1,4 @@
-"""Statements about the fleet, for those who watch it."""
+"""Workers as operators watch them, and what they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements about workflows as operators look at them and fork them."""
+"""Workflows as operators see them: list, show, fork, terminate."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def children(job_id: UUID) -> Query[TimelineChild]:
 def fork(
     job_id: UUID, *, new_id: str, step: str, args: str | None, version: int | None, actor: str, why: str | None
 ) -> Query[Forked]:
-    """Make a job that goes on from a step of a workflow; answers what it is of, and its queue."""
+    """Make a job that goes on from a step of a workflow; returns what it is of, and its queue."""
     return Query(
         "workflow_fork",
         {
@@ -217,7 +217,7 @@ class Terminated(NamedTuple):
 
 
 def terminate(job_id: UUID, *, actor: str, why: str | None, keep: timedelta) -> Query[Terminated]:
-    """End a workflow without undo; answers what became of it, and its children."""
+    """End a workflow without undo; returns what became of it, and its children."""
     return Query(
         "workflow_terminate",
         {"id": str(job_id), "actor": actor, "why": why, "keep": interval(keep)},

@@ -1,4 +1,4 @@
-"""Signals: what somebody outside tells a workflow."""
+"""Signals: messages sent to a workflow."""
 
 from __future__ import annotations
 

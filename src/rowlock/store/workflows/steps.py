@@ -1,4 +1,4 @@
-"""Statements about what workflows remember."""
+"""Steps: what workflows remember."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def spawn(children: Sequence[tuple[Claimed, Spawned]]) -> Query[SpawnedChild]:
 
 
 def spawn_all(children: Iterable[tuple[Claimed, Spawned]]) -> Conversation[set[str]]:
-    """Write down children and enqueue those that are new; answers the tokens that were accepted."""
+    """Write down children and enqueue those that are new; returns the tokens that were accepted."""
     by_id = {child.job.id: (row, child) for row, child in children}
     born: list[SpawnedChild] = yield spawn(list(by_id.values()))
     if new := [by_id[one.child][1].job for one in born if one.is_new]:

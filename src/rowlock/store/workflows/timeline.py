@@ -1,4 +1,4 @@
-"""Statements behind the pages of workflows: each reads so many rows at most, however long a workflow's record is."""
+"""Timelines of workflows for the dashboard, each of a bounded number of rows."""
 
 from __future__ import annotations
 
