@@ -289,7 +289,7 @@ class ReadOnlyDatabase(Database):
 
     def server(self) -> Server:
         """The server, as connections want it; starts it if it is embedded."""
-        return replace(self._whole.server(), read_only_timeout=self._timeout)
+        return replace(self._whole.server(), read_timeout=self._timeout)
 
 
 class _Patience:

@@ -100,13 +100,13 @@ class Server:
 
     `pooler` says whether a pooler that lends connections for one transaction stands before it (None: find out), and
     `listen` is an address around it, on which notifications come through. With
-    `read_only_timeout` sessions cannot write, and none of their statements takes longer than so many seconds.
+    `read_timeout` sessions cannot write, and none of their statements takes longer than so many seconds.
     """
 
     conninfo: str
     pooler: bool | None = None
     listen: str | None = None
-    read_only_timeout: float | None = None
+    read_timeout: float | None = None
 
 
 class CommitLost(psycopg.OperationalError):
@@ -223,9 +223,7 @@ def connect(server: Server | str, *, name: str, deadline: float = inf, engine: b
     connection.deadline = deadline
     try:
         who = None if server.pooler is not None else _insist(connection, WHO)
-        configure = partial(
-            _configure, connection.info.server_version, deadline, server.read_only_timeout, engine=engine
-        )
+        configure = partial(_configure, connection.info.server_version, deadline, server.read_timeout, engine=engine)
         if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             connection.isolation_level = IsolationLevel.READ_COMMITTED
@@ -252,9 +250,7 @@ async def aconnect(server: Server | str, *, name: str, deadline: float = inf, en
     connection.deadline = deadline
     try:
         who = None if server.pooler is not None else await _ainsist(connection, WHO)
-        configure = partial(
-            _configure, connection.info.server_version, deadline, server.read_only_timeout, engine=engine
-        )
+        configure = partial(_configure, connection.info.server_version, deadline, server.read_timeout, engine=engine)
         if is_pooled(server, who, connection):
             connection.pooled, connection.settings = True, configure(local=True)
             await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
@@ -303,13 +299,11 @@ def is_pooled(server: Server, who: TupleRow | None, connection: Connection | Asy
 
 
 @cache
-def _configure(
-    version: int, deadline: float, read_only_timeout: float | None, *, engine: bool, local: bool
-) -> LiteralString:
+def _configure(version: int, deadline: float, timeout: float | None, *, engine: bool, local: bool) -> LiteralString:
     """The statement that makes a session ours; with `local`, only the transaction that it is said in."""
     settings = {**_SETTINGS} if local else {**_SETTINGS, **_SESSION_SETTINGS}
-    if read_only_timeout is not None:
-        settings["statement_timeout"] = f"{int(read_only_timeout * 1000)}ms"
+    if timeout is not None:
+        settings["statement_timeout"] = f"{int(timeout * 1000)}ms"
         settings["transaction_read_only" if local else "default_transaction_read_only"] = "on"
     if version >= _TRANSACTION_TIMEOUT_SINCE:
         settings |= {"transaction_timeout": "0"}
