@@ -75,7 +75,7 @@ class Settler:
         self._keep = keep
         self._keep_cancelled = keep_cancelled  # a job that somebody asked to cancel while it was about to be settled
         self._settled = settled
-        self._breakers = pauses
+        self._breakers = breakers
         self._aside = RefusedOutcomes(beside=link, write=self._write, make_partitions=make_partitions)
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
