@@ -13,7 +13,7 @@ from psycopg.rows import TupleRow
 from rowlock.model.ids import new_id
 from rowlock.store import pauses
 from rowlock.store.schedules import fire as firing
-from rowlock.store.schedules.fire import DueRow, DueSchedule, PlannedFiring, ScheduleSlot
+from rowlock.store.schedules.fire import DueRow, DueScheduleRow, PlannedFiring, ScheduleSlot
 from tests.engine import Engine
 from tests.scheduling import add
 from tests.store.test_plans import Prepared
@@ -36,11 +36,11 @@ def look(engine: Engine, *, limit: int = MANY, **options: Any) -> list[DueRow]: 
     return engine.run(firing.due(limit=limit, **options))
 
 
-def seen(engine: Engine, **options: Any) -> list[DueSchedule]:  # noqa: ANN401  look's own
+def seen(engine: Engine, **options: Any) -> list[DueScheduleRow]:  # noqa: ANN401  look's own
     return [line.schedule for line in look(engine, **options) if line.schedule is not None]
 
 
-def fired(schedule: DueSchedule, **changes: Any) -> PlannedFiring:  # noqa: ANN401  a Firing's fields
+def fired(schedule: DueScheduleRow, **changes: Any) -> PlannedFiring:  # noqa: ANN401  a Firing's fields
     """The slot that has come is fired, and the next one is a minute later."""
     slot = datetime.fromisoformat(schedule.next_at)
     plan = PlannedFiring(

@@ -22,7 +22,7 @@ from rowlock.model.firing import Due, Passed, Plan, plan
 from rowlock.model.ids import new_id
 from rowlock.model.schedule import Every, Overlap, ScheduleSpec, read_rule
 from rowlock.store.schedules import declare, fire
-from rowlock.store.schedules.fire import DueSchedule, PlannedFiring, ScheduleSlot
+from rowlock.store.schedules.fire import DueScheduleRow, PlannedFiring, ScheduleSlot
 from rowlock.worker.halve import Halver, LeftOut
 
 log = logging.getLogger("rowlock.upkeep")
@@ -126,7 +126,7 @@ class Firer:
         soon = min(waits) - timedelta(seconds=time.monotonic() - began)
         return max(soon, _AT_ONCE) + timedelta(seconds=random.uniform(0, _APART))
 
-    def _planned(self, schedule: DueSchedule, now: datetime) -> Planned | None:
+    def _planned(self, schedule: DueScheduleRow, now: datetime) -> Planned | None:
         """What to do about a schedule; one that was written by hand, or for other zone data, may make no sense here."""
         try:
             return decide(schedule, now)
@@ -163,7 +163,7 @@ class Firer:
         return replaced
 
 
-def decide(schedule: DueSchedule, now: datetime) -> Planned | None:
+def decide(schedule: DueScheduleRow, now: datetime) -> Planned | None:
     """What to do about a schedule that was seen, if anything; an error says that what it says makes no sense."""
     due = _due(schedule)
     planned, booting = plan(due, now), None
@@ -190,7 +190,7 @@ def decide(schedule: DueSchedule, now: datetime) -> Planned | None:
     )
 
 
-def _due(schedule: DueSchedule) -> Due:
+def _due(schedule: DueScheduleRow) -> Due:
     every = None if schedule.every is None else timedelta(seconds=float(schedule.every))
     return Due(
         rule=read_rule(schedule.cron, schedule.tz, every),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rowlock.store.query import Query, Row, array, first, instant, interval, plain_array
 
 
-class DueSchedule(NamedTuple):
+class DueScheduleRow(NamedTuple):
     """A schedule that has something to do, as it was seen; nobody has checked what it says."""
 
     name: str
@@ -40,7 +40,7 @@ class DueRow(NamedTuple):
     now: datetime
     next_in: timedelta | None  # unless it is over a minute off
     holds: bool  # some schedule holds a slot back
-    schedule: DueSchedule | None
+    schedule: DueScheduleRow | None
 
 
 class ScheduleSlot(NamedTuple):
@@ -138,7 +138,7 @@ def _look(row: Row) -> DueRow:
         datetime.fromisoformat(now),
         None if next_in is None else timedelta(seconds=next_in),
         holds,
-        None if schedule[0] is None else DueSchedule(*schedule),
+        None if schedule[0] is None else DueScheduleRow(*schedule),
     )
 
 
