@@ -17,7 +17,7 @@ from benchmarks.arena import Arena
 from benchmarks.drain import drained
 from benchmarks.measure import Broken, Case, Effort, Target, Track, interleave, percentile
 from benchmarks.tasks import SCHEMA, noop
-from rowlock.model.histogram import pack
+from rowlock.model.stats.histogram import pack
 
 _SLOWEST = 300.0  # milliseconds
 _REQUESTS = 15

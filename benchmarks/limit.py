@@ -16,7 +16,7 @@ from rowlock import Task
 from rowlock.db.session import connect
 from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed, NewJob
+from rowlock.model.row import ClaimedJob, NewJob
 from rowlock.model.spec import DEFAULT_QUEUE, Keep
 from rowlock.store import claim as claim_store
 from rowlock.store import enqueue, workers
@@ -29,8 +29,8 @@ Row = tuple[Any, ...]
 # A queue on which no worker works, for a loop that runs while one is there.
 BARE_QUEUE = "bare"
 
-_ID, _TOKEN = itemgetter(Claimed._fields.index("id")), itemgetter(Claimed._fields.index("token"))
-_PLACE = itemgetter(Claimed._fields.index("run_at"), Claimed._fields.index("id"))
+_ID, _TOKEN = itemgetter(ClaimedJob._fields.index("id")), itemgetter(ClaimedJob._fields.index("token"))
+_PLACE = itemgetter(ClaimedJob._fields.index("run_at"), ClaimedJob._fields.index("id"))
 
 
 class BareLoop:
@@ -72,7 +72,7 @@ class BareLoop:
             self._lanes[PRIORITIES.index(0)] = self._lanes[PRIORITIES.index(0)]._replace(run_at=run_at, id=job_id)
         return rows
 
-    def claim_query(self, limit: int) -> Query[Claimed]:
+    def claim_query(self, limit: int) -> Query[ClaimedJob]:
         """The next claim."""
         return claim_store.claim(lanes=self._lanes, limit=limit, worker=self._worker)
 
@@ -139,9 +139,9 @@ def _succeeded(count: int) -> dict[str, str | None]:
     return dict(settle_store.settle_jobs([(claimed_by_nobody(noop), Succeeded(None), Keep().succeeded)] * count).params)
 
 
-def claimed_by_nobody(task: Task[..., Any]) -> Claimed:
+def claimed_by_nobody(task: Task[..., Any]) -> ClaimedJob:
     """A row that stands for any other, where only what it shares with them counts."""
-    return Claimed(
+    return ClaimedJob(
         id=str(UUID(int=0)),
         token=str(UUID(int=0)),
         task=task.name,

@@ -17,7 +17,7 @@ from benchmarks.arena import Arena
 from benchmarks.measure import Broken
 from benchmarks.piped import Piped
 from benchmarks.tasks import app, begun
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.worker.run import Runner
 
 _DRAINED_WITHIN = 60.0
@@ -73,11 +73,11 @@ class _Watch:
     """The worker's end: what has been settled, and who wants to know."""
 
     def __init__(self, expect: int) -> None:
-        self._batches: list[tuple[float, Sequence[Claimed]]] = []
+        self._batches: list[tuple[float, Sequence[ClaimedJob]]] = []
         self._last = 0.0
         self._open = self._expected = expect
 
-    def settled(self, rows: Sequence[Claimed]) -> None:
+    def settled(self, rows: Sequence[ClaimedJob]) -> None:
         """Called once per batch, when the answer to its settle has come: cheap, for this is what is being measured."""
         self._last = time.monotonic()
         self._batches.append((self._last, rows))
@@ -108,7 +108,7 @@ def _watch_settles(watch: _Watch) -> None:
     """Be called where a worker lets go of a batch: there is no nearer place to the commit."""
     let_go = Runner.settled
 
-    def settled(runner: Runner, rows: Sequence[Claimed]) -> None:
+    def settled(runner: Runner, rows: Sequence[ClaimedJob]) -> None:
         watch.settled(rows)
         let_go(runner, rows)
 

@@ -19,9 +19,9 @@ from benchmarks.worker_process import WorkerProcess
 from rowlock import Job
 from rowlock.db.session import aconnect, arun
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Keep
-from rowlock.model.step import Record
+from rowlock.model.workflow.step import StepUpdate
 from rowlock.store import settle
 from rowlock.store.query import Query, plain_array
 from rowlock.store.workflows import steps
@@ -158,10 +158,10 @@ def _settled(count: int) -> dict[str, str | None]:
     return dict(settle.settle_workflows([ended] * count, told={}).params)
 
 
-def _step(number: int) -> Record:
+def _step(number: int) -> StepUpdate:
     """What the worker says of the step of that number."""
     key = "nothing" if number == 1 else f"nothing#{number}"
-    return Record(key, number, "step", "done", json.dumps([number]), value=_RESULT, ago=0.0001)
+    return StepUpdate(key, number, "step", "done", json.dumps([number]), value=_RESULT, ago=0.0001)
 
 
 # One, step by step
@@ -186,11 +186,11 @@ def _marathons(arena: Arena) -> float:
 def _commits(arena: Arena) -> float:
     arena.fill([errand.bind(n) for n in range(_MARATHONS)])
     with BareLoop(arena.conninfo) as bare:
-        rows = [Claimed(*row[: len(Claimed._fields)]) for row in bare.claim(_MARATHONS)]
+        rows = [ClaimedJob(*row[: len(ClaimedJob._fields)]) for row in bare.claim(_MARATHONS)]
     return median(asyncio.run(_committed(arena.conninfo, rows))) * 1000
 
 
-async def _committed(conninfo: str, rows: Sequence[Claimed]) -> list[float]:
+async def _committed(conninfo: str, rows: Sequence[ClaimedJob]) -> list[float]:
     times: list[float] = []
     async with await aconnect(conninfo, name="bench limit") as connection:
         for row in rows:

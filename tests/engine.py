@@ -10,7 +10,7 @@ from uuid import uuid4
 from rowlock.db.session import Connection, connect, run
 from rowlock.model.ids import new_ids
 from rowlock.model.outcome import Ended, Returned, Succeeded
-from rowlock.model.row import Claimed, NewJob
+from rowlock.model.row import ClaimedJob, NewJob
 from rowlock.store import claim as claim_store
 from rowlock.store import enqueue as enqueue_store
 from rowlock.store import settle as settle_store
@@ -53,19 +53,19 @@ class Engine:
             self.run(enqueue_store.insert(chunk))
         return ids
 
-    def claim(self, limit: int = 100, *, lanes: Sequence[Lane] | None = None) -> list[Claimed]:
+    def claim(self, limit: int = 100, *, lanes: Sequence[Lane] | None = None) -> list[ClaimedJob]:
         """Claim from the bottom of the queue `default`, or from these lanes."""
         lanes = lanes or [Lane("default", priority) for priority in PRIORITIES]
         return run(self.connection.cursor(), claim_store.claim(lanes=lanes, limit=limit, worker=self.worker), SCHEMA)
 
-    def settle(self, *attempts: Claimed, outcome: Ended = Succeeded(None)) -> list[str]:  # noqa: B008  a frozen value
+    def settle(self, *attempts: ClaimedJob, outcome: Ended = Succeeded(None)) -> list[str]:  # noqa: B008  a frozen value
         """Settle attempts alike; answers the tokens accepted."""
         day = timedelta(days=1)
         return run(
             self.connection.cursor(), settle_store.settle_jobs([(row, outcome, day) for row in attempts]), SCHEMA
         )
 
-    def give_back(self, *attempts: Claimed, outcome: Returned) -> list[str]:
+    def give_back(self, *attempts: ClaimedJob, outcome: Returned) -> list[str]:
         """Return attempts alike; answers the tokens accepted."""
         return run(self.connection.cursor(), settle_store.return_jobs([(row, outcome) for row in attempts]), SCHEMA)
 

@@ -18,15 +18,16 @@ import pytest
 from rowlock import Checkup, Finding, InvalidOption, Keep, Rowlock, RowlockError, SchemaMissing
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
-from rowlock.doctor import blocked
+from rowlock.doctor import locks
 from rowlock.doctor.claims import judge_load
 from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
-from rowlock.model.stats import Connections
-from rowlock.store import doctor_rounds, workers
-from rowlock.store.doctor import Peak
-from rowlock.store.doctor_blueprint import blueprint
-from rowlock.store.doctor_rounds import Facts, JobCost, Trial, look
+from rowlock.model.stats.stats import Connections
+from rowlock.store import workers
+from rowlock.store.doctor import checkup_facts
+from rowlock.store.doctor.blueprint import blueprint
+from rowlock.store.doctor.checkup_facts import Facts, JobCost, Trial, gather
+from rowlock.store.doctor.queries import Peak
 from rowlock.store.query import Query, alone
 from rowlock.testing import travel
 from tests.engine import Engine
@@ -416,7 +417,7 @@ def test_a_dead_worker_is_found_beside_a_live_one(same_bed: tuple[Rowlock, Db]) 
 def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_it(
     patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked, "_RED", timedelta(0))
+    monkeypatch.setattr(locks, "_RED", timedelta(0))
     job = patient.enqueue("t")
     with psycopg.connect(url, application_name="the migration") as holder:
         holder.execute("lock table rowlock.jobs in access exclusive mode")
@@ -439,7 +440,7 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
 def test_a_session_that_keeps_workers_from_a_duty_is_the_first_line(
     patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked, "_DUTY", (timedelta(0), timedelta(0)))
+    monkeypatch.setattr(locks, "_DUTY", (timedelta(0), timedelta(0)))
     with psycopg.connect(url, application_name="a forgotten psql") as holder:
         holder.execute("select from rowlock.duties where name in ('schedules', 'rescue') for update")
 
@@ -459,7 +460,7 @@ def test_a_session_that_keeps_workers_from_a_duty_is_the_first_line(
 def test_rows_of_duties_that_two_sessions_share_are_said_with_one_of_them(
     patient: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked, "_DUTY", (timedelta(0), timedelta(0)))
+    monkeypatch.setattr(locks, "_DUTY", (timedelta(0), timedelta(0)))
     with psycopg.connect(url) as one_of_them, psycopg.connect(url) as other:
         for session in (one_of_them, other):
             session.execute("select from rowlock.duties for share")
@@ -473,8 +474,8 @@ def test_rows_of_duties_that_two_sessions_share_are_said_with_one_of_them(
 def test_a_session_that_has_due_jobs_locked_is_named(
     patient: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, red_after: timedelta, level: str
 ) -> None:
-    monkeypatch.setattr(doctor_rounds, "ROWS_LOCKED", timedelta(0))
-    monkeypatch.setattr(blocked, "_ROWS_RED", red_after)
+    monkeypatch.setattr(checkup_facts, "ROWS_LOCKED", timedelta(0))
+    monkeypatch.setattr(locks, "_ROWS_RED", red_after)
     for run_at in (*(datetime.now(UTC),) * 3, datetime.now(UTC) + timedelta(hours=1)):
         put(db, queue="mail", run_at=run_at)
     with psycopg.connect(db.info.dsn, application_name="a forgotten psql") as holder:
@@ -632,7 +633,7 @@ def test_parts_are_wanted_for_as_long_as_the_app_keeps_its_jobs(patient: Rowlock
 @pytest.fixture
 def facts(same_bed: tuple[Rowlock, Db]) -> Facts:
     """What a healthy database says."""
-    return same_bed[0].database.converse(lambda _resend: look("rowlock"))
+    return same_bed[0].database.converse(lambda _resend: gather("rowlock"))
 
 
 def levels(findings: Iterator[Finding]) -> dict[str, str]:

@@ -641,7 +641,7 @@ def test_a_job_that_ends_between_two_looks_is_looked_at_again(engine: Engine, ur
         return answer
 
     with connect(url, name="test") as session, session.transaction():
-        situation = converse(ask, explain.look(UUID(job)))
+        situation = converse(ask, explain.gather_facts(UUID(job)))
 
     assert situation.record is not None
     assert situation.record.state == "succeeded"

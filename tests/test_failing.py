@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from rowlock import Filter, InvalidOption, Rowlock
-from rowlock.model.failing import folded
+from rowlock.model.failure_groups import folded
 from rowlock.store.find import pages
 from tests.rows import Db, put
 

@@ -19,7 +19,7 @@ from rowlock import Filter, InvalidOption, Retry, Rowlock, RowlockError
 from rowlock.db.session import converse
 from rowlock.model.outcome import Blocked, Failed
 from rowlock.model.record import State
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.model.verb import VERBS
 from rowlock.operate import Done
 from rowlock.store import operations
@@ -338,7 +338,7 @@ def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, 
     put_many(db, 20)
     operator = Engine(url)
     delete = BulkOperation(VERBS["delete"], Filter(), "me", None, on_live=operations.delete)
-    claimed: list[Claimed] = []
+    claimed: list[ClaimedJob] = []
 
     def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
         rows = operator.run(query)
@@ -361,7 +361,7 @@ def test_cancel_keeps_to_the_states_that_were_asked_for(
     operator = Engine(url)
     asked = Filter(state=states)
     on_live = partial(operations.cancel, states=VERBS["cancel"].states(asked), keep=timedelta(days=1))
-    claimed: list[Claimed] = []
+    claimed: list[ClaimedJob] = []
 
     def say(query: Any) -> list[Any]:  # noqa: ANN401  whatever is said
         rows = operator.run(query)

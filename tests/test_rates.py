@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from rowlock import InvalidOption, Point, Rowlock, RowlockError, Series
-from rowlock.model.histogram import bucket, pack
+from rowlock.model.stats.histogram import bucket, pack
 from rowlock.store.stats import series as series_store
 from rowlock.testing import travel
 from tests.worker.working import Db, work_off

@@ -15,7 +15,7 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import InvalidArguments, InvalidOption, Rowlock, RowlockError, ScheduleError, ScheduleNotFound, Task
-from rowlock.model.schedule import Schedule
+from rowlock.model.schedule.schedule import Schedule
 from rowlock.store.schedules import change
 from rowlock.tasks import schedule_spec
 from rowlock.testing import travel

@@ -18,8 +18,8 @@ from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError, SchemaMiss
 from rowlock.db.session import Connection, connect
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed
-from rowlock.model.stats import Cleanup, Count, Rates
+from rowlock.model.row import ClaimedJob
+from rowlock.model.stats.stats import Cleanup, Count, Rates
 from rowlock.store.query import Query, statement
 from rowlock.store.stats import counts, minutes
 from rowlock.store.stats import workers as store_stats
@@ -111,7 +111,7 @@ def test_rates_are_what_workers_did_in_the_last_full_minutes(app: Rowlock, db: D
 
 
 def test_percentiles_of_known_durations_are_right_to_within_a_bucket(app: Rowlock, url: str) -> None:
-    row = Claimed("", "", "t", "{}", "q", 0, "", 0, 0, 1, 10, None, False, None, None)
+    row = ClaimedJob("", "", "t", "{}", "q", 0, "", 0, 0, 1, 10, None, False, None, None)
     known = [number / 100 for number in range(1, 101)]  # 10 ms to a second
     connection = ReconnectingSyncConnection(url, "rowlock", name="test")
     for share in (known[::2], known[1::2]):  # two workers

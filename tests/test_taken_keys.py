@@ -16,7 +16,7 @@ import pytest
 from rowlock import Job, Key, KeyTaken, Rowlock
 from rowlock.model.key import Taken
 from rowlock.model.outcome import HandedBack, Retried
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from tests.depth import deep
 from tests.engine import Engine
 from tests.keyed import DEBOUNCE, HOUR, HOURLY, MINUTE, REPLACE, Db, T, declared, holders, live
@@ -295,7 +295,7 @@ def test_callers_that_replace_in_bulk_and_workers_never_deadlock(app: Rowlock, t
 
     def work() -> int:
         engine, ended = Engine(url), 0
-        rows: list[Claimed] = []
+        rows: list[ClaimedJob] = []
         while rows or not over.is_set():
             rows += engine.claim(20)
             if rows:

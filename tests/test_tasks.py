@@ -14,7 +14,8 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import InvalidArguments, InvalidOption, Job, Retry, Rowlock, TaskError, Tasks, UnknownTask
-from rowlock.model.schedule import Every, ScheduleSpec
+from rowlock.model.schedule.rule import Every
+from rowlock.model.schedule.schedule import ScheduleSpec
 from tests.waiting import auntil
 
 Db = psycopg.Connection[TupleRow]

@@ -35,19 +35,19 @@ from rowlock.errors import (
     WrongConnection,
 )
 from rowlock.jobs import Job
-from rowlock.model.breaker import Breaker
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.explanation import Explanation
-from rowlock.model.fence import Fence
 from rowlock.model.filter import Filter
 from rowlock.model.key import Key
+from rowlock.model.pause import Breaker
 from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
-from rowlock.model.schedule import Schedule
-from rowlock.model.series import Point, Series
+from rowlock.model.row import Fence
+from rowlock.model.schedule.schedule import Schedule
 from rowlock.model.spec import Keep
-from rowlock.model.stats import Stats
-from rowlock.model.timeline import Timeline
+from rowlock.model.stats.series import Point, Series
+from rowlock.model.stats.stats import Stats
+from rowlock.model.workflow.timeline import Timeline
 from rowlock.registry import Tasks
 from rowlock.tasks import Call, Task
 from rowlock.version import __version__

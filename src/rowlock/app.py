@@ -21,12 +21,11 @@ from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
 from rowlock.jobs import Job, refuse_in_loop, show
 from rowlock.model.filter import check_id
-from rowlock.model.handler import Handler
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
-from rowlock.model.payload import Result, encode_untyped
+from rowlock.model.payload.arguments import Result, encode_untyped
 from rowlock.model.record import JobRecord
-from rowlock.model.spec import AS_DECLARED, Keep, TaskSpec
+from rowlock.model.spec import AS_DECLARED, Handler, Keep, TaskSpec
 from rowlock.observe import Observing
 from rowlock.operate import Jobs
 from rowlock.pauses import Pauses, pausing, resuming

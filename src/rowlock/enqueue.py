@@ -14,10 +14,9 @@ from rowlock.db.enqueue_batch import EnqueueBatcher
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
-from rowlock.model.handler import Handler
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
-from rowlock.model.spec import Keep
+from rowlock.model.spec import Handler, Keep
 from rowlock.store import operations
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.store.query import Conversation

@@ -16,12 +16,11 @@ from rowlock.actor import check_actor, check_why
 from rowlock.db.borrowed import in_transaction
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout, RowlockError
-from rowlock.explain import explaining
+from rowlock.explain import explain_job
 from rowlock.model.explanation import Explanation
-from rowlock.model.handler import Handler
 from rowlock.model.record import JobRecord
-from rowlock.model.row import Ending
-from rowlock.model.spec import Keep
+from rowlock.model.row import JobEnd
+from rowlock.model.spec import Handler, Keep
 from rowlock.store import operations, results
 from rowlock.store.find import pages
 from rowlock.store.query import Conversation
@@ -109,7 +108,7 @@ class Job(Generic[R_co]):
         finally:
             end.cancel()
 
-    def _looking(self, _resend: bool) -> Conversation[list[Ending]]:  # noqa: FBT001  as converse calls it
+    def _looking(self, _resend: bool) -> Conversation[list[JobEnd]]:  # noqa: FBT001  as converse calls it
         return (yield results.ends([self._id]))
 
     def record(self) -> JobRecord:
@@ -133,7 +132,7 @@ class Job(Generic[R_co]):
     def _explaining(self) -> Callable[[bool], Conversation[Explanation]]:
         known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
         keep = self._handler.spec.keep or self._keep
-        return explaining(
+        return explain_job(
             self.id, known=lambda _task, _version: known, keep=keep, uncommitted=self._may_be_uncommitted()
         )
 
@@ -214,7 +213,7 @@ class Job(Generic[R_co]):
         connection = self._borrowed() if self._borrowed is not None else None
         return connection is not None and in_transaction(connection)
 
-    def _value(self, ending: Ending | None, timeout: timedelta | None, *, uncommitted: bool) -> R_co:
+    def _value(self, ending: JobEnd | None, timeout: timedelta | None, *, uncommitted: bool) -> R_co:
         if ending is None:
             raise ResultTimeout(self.id, self.task, timeout or timedelta(0))
         match ending.state:
@@ -229,7 +228,7 @@ class Job(Generic[R_co]):
             case _:
                 raise self._missing(uncommitted=uncommitted, seen=ending.seen)
 
-    def _failed(self, ending: Ending) -> JobFailed:
+    def _failed(self, ending: JobEnd) -> JobFailed:
         error = from_json(ending.error) if ending.error is not None else {}
         return JobFailed(
             self.id,

@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
-from rowlock.model.printable import line, lines
+from rowlock.model.formatting import line, lines
 from rowlock.worker.attempt import running
 
 __all__ = ["JobFields", "JsonLines", "TextLines"]

@@ -13,10 +13,10 @@ from uuid import UUID
 from rowlock.db.database import Database
 from rowlock.errors import InvalidOption
 from rowlock.jobs import refuse_in_loop
-from rowlock.model.answer import Cursor, Event, Page, Preview, Start, start_of
-from rowlock.model.failing import Failures
+from rowlock.model.failure_groups import Failures
 from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import shown
+from rowlock.model.results import Cursor, Event, Page, Preview, Start, start_of
 from rowlock.model.verb import VerbName, verb_named
 from rowlock.store import events as events_store
 from rowlock.store.find import pages, windows

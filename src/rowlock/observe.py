@@ -14,15 +14,15 @@ from uuid import UUID
 from rowlock.db.database import Database
 from rowlock.doctor.examine import TARGET, examine
 from rowlock.errors import RowlockError
-from rowlock.explain import explaining
+from rowlock.explain import explain_job
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.checkup import Checkup
 from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.names import MAX_NAME, check_text
-from rowlock.model.series import Series, check_span, check_step
 from rowlock.model.spec import Keep
-from rowlock.model.stats import Stats
+from rowlock.model.stats.series import Series, check_span, check_step
+from rowlock.model.stats.stats import Stats
 from rowlock.registry import Tasks
 from rowlock.store.query import Conversation
 from rowlock.store.stats.collect import collect_stats
@@ -77,11 +77,11 @@ class Observing:
     def explain(self, job_id: UUID | str) -> Explanation:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
         refuse_in_loop("app.explain", "await app.aexplain(…)")
-        return self.database.join(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
+        return self.database.join(explain_job(check_id(job_id), known=self.tasks.handler, keep=self.keep))
 
     async def aexplain(self, job_id: UUID | str) -> Explanation:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        return await self.database.ajoin(explaining(check_id(job_id), known=self.tasks.handler, keep=self.keep))
+        return await self.database.ajoin(explain_job(check_id(job_id), known=self.tasks.handler, keep=self.keep))
 
     def stats(self) -> Stats:
         """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.

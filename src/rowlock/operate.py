@@ -15,11 +15,11 @@ from rowlock.actor import check_actor, check_why
 from rowlock.amend import Amending
 from rowlock.jobs import refuse_in_loop
 from rowlock.look import Looking, checked_id
-from rowlock.model.answer import Cursor, Done, Event, Page, Preview
-from rowlock.model.failing import FailureGroup, Failures
+from rowlock.model.failure_groups import FailureGroup, Failures
 from rowlock.model.filter import Filter
 from rowlock.model.names import check_priority, check_queue
 from rowlock.model.pause import Pause
+from rowlock.model.results import Cursor, Done, Event, Page, Preview
 from rowlock.model.spec import Keep
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import operations

@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from rowlock.errors import TaskError
-from rowlock.model.breaker import Breaker
-from rowlock.model.handler import Handler
 from rowlock.model.names import versioned
+from rowlock.model.pause import Breaker
+from rowlock.model.payload.signature import default_name
 from rowlock.model.retry import Retry
-from rowlock.model.schedule import CatchUp, Overlap, ScheduleSpec, check_rule
-from rowlock.model.signature import default_name
-from rowlock.model.spec import DEFAULT_QUEUE, Keep, TaskSpec
+from rowlock.model.schedule.rule import CatchUp, Overlap, check_rule
+from rowlock.model.schedule.schedule import ScheduleSpec
+from rowlock.model.spec import DEFAULT_QUEUE, Handler, Keep, TaskSpec
 from rowlock.tasks import NO_JITTER, Task
 from rowlock.workflows import DeclaringWorkflows, Workflow, carried
 

@@ -14,14 +14,14 @@ from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
 from rowlock.jobs import Job, refuse_in_loop
 from rowlock.look import check_limit
-from rowlock.model.answer import Firing
-from rowlock.model.edit import Edit
-from rowlock.model.handler import Handler
 from rowlock.model.ids import new_id
 from rowlock.model.names import MAX_SCHEDULE, check_text, shown
-from rowlock.model.payload import encode_untyped
-from rowlock.model.schedule import CatchUp, Overlap, Schedule, ScheduleSpec
-from rowlock.model.spec import Keep
+from rowlock.model.payload.arguments import encode_untyped
+from rowlock.model.results import Firing
+from rowlock.model.schedule.edit import ScheduleEdit
+from rowlock.model.schedule.rule import CatchUp, Overlap
+from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
+from rowlock.model.spec import Handler, Keep
 from rowlock.pauses import check_end
 from rowlock.registry import Tasks
 from rowlock.store.query import Conversation
@@ -158,7 +158,7 @@ class Schedules:
 
         Of one that code declares, the change outlasts deploys, until `reset` goes back to what code says.
         """
-        edit = Edit(
+        edit = ScheduleEdit(
             rule=rule,
             tz=tz,
             args=args,
@@ -195,7 +195,7 @@ class Schedules:
 
         Of one that code declares, the change outlasts deploys, until `reset` goes back to what code says.
         """
-        edit = Edit(
+        edit = ScheduleEdit(
             rule=rule,
             tz=tz,
             args=args,
@@ -281,7 +281,7 @@ class Schedules:
         handler = self._handler_of(made.task, made.version)
         return Job(job_id, task=made.task, queue=made.queue, room=self._room, handler=handler, keep=self._keep)
 
-    def _edit(self, name: str, edit: Edit, by: str | None, why: str | None) -> Begin[Schedule]:
+    def _edit(self, name: str, edit: ScheduleEdit, by: str | None, why: str | None) -> Begin[Schedule]:
         known, actor, reason = _known(name), check_actor(by), check_why(why)
 
         def encode(task: str, version: int | None) -> str:

@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
 from rowlock.errors import TaskError
 from rowlock.jobs import Job
-from rowlock.model.handler import Handler
 from rowlock.model.key import Key
 from rowlock.model.names import check_tags
-from rowlock.model.payload import Arguments, Result
+from rowlock.model.payload.arguments import Arguments, Result
 from rowlock.model.row import NewJob
-from rowlock.model.schedule import (
-    CatchUp,
-    Overlap,
-    ScheduleSpec,
-    check_catch_up,
-    check_rule,
-    check_scheduled,
-    name_after,
-)
-from rowlock.model.spec import AS_DECLARED, Options, TaskSpec
+from rowlock.model.schedule.rule import CatchUp, Overlap, check_catch_up, check_rule
+from rowlock.model.schedule.schedule import ScheduleSpec, check_scheduled, name_after
+from rowlock.model.spec import AS_DECLARED, Handler, Options, TaskSpec
 
 if TYPE_CHECKING:
     from rowlock.app import Rowlock

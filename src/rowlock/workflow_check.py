@@ -14,13 +14,12 @@ from uuid import UUID
 
 from rowlock.db.database import Database
 from rowlock.errors import RowlockError
-from rowlock.model.checked import CheckedWorkflow, Verdict, WorkflowCheck
 from rowlock.model.failure import describe
-from rowlock.model.handler import Handler
 from rowlock.model.names import versioned
-from rowlock.model.row import Claimed
-from rowlock.model.step import Step
-from rowlock.model.timeline import WorkflowStatus
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
+from rowlock.model.workflow.record import CheckedWorkflow, Verdict, WorkflowCheck, WorkflowStatus
+from rowlock.model.workflow.step import StoredStep
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 from rowlock.store.workflows import records
@@ -42,7 +41,7 @@ class _Some(NamedTuple):
     """Some workflows with what they remember, when that was so, and where the next are."""
 
     now: datetime
-    found: list[tuple[RecalledWorkflow, list[Step]]]
+    found: list[tuple[RecalledWorkflow, list[StoredStep]]]
     next: UUID | None
 
 
@@ -86,7 +85,7 @@ class Check:
         [now] = yield schema.now()
         page = yield from records.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
         ids = [str(record.id) for record in page.records]
-        remembered: dict[str, list[Step]] = {one: [] for one in ids}
+        remembered: dict[str, list[StoredStep]] = {one: [] for one in ids}
         found: list[RecalledWorkflow] = yield recall_workflows(ids)
         for job, step in (yield recall_steps(ids)):
             remembered[job].append(step)
@@ -113,7 +112,7 @@ class Check:
         )
 
 
-async def _replayed(one: RecalledWorkflow, handler: Handler, steps: list[Step], now: datetime) -> str | None:
+async def _replayed(one: RecalledWorkflow, handler: Handler, steps: list[StoredStep], now: datetime) -> str | None:
     row = _row(one)
     nobody = ReplayEnvironment(now)
     resources = TransactionResources(
@@ -139,9 +138,9 @@ def _carried_over(one: RecalledWorkflow, handler: Handler) -> str | None:
     return None
 
 
-def _row(one: RecalledWorkflow) -> Claimed:
+def _row(one: RecalledWorkflow) -> ClaimedJob:
     """The job as a worker would have claimed it."""
-    return Claimed(
+    return ClaimedJob(
         id=one.id,
         token="",
         task=one.workflow,

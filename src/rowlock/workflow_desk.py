@@ -15,24 +15,14 @@ from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.jobs import Job, not_found, refuse_in_loop
 from rowlock.look import check_limit, enough_after
-from rowlock.model.checked import CheckedWorkflow, WorkflowCheck
 from rowlock.model.filter import check_id
-from rowlock.model.handler import Handler
 from rowlock.model.ids import new_id
 from rowlock.model.names import MAX_KEY, MAX_NAME, check_text, check_version, shown
-from rowlock.model.payload import encode_untyped
+from rowlock.model.payload.arguments import encode_untyped
 from rowlock.model.record import JobRecord
-from rowlock.model.spec import Keep
-from rowlock.model.timeline import (
-    Timeline,
-    TimelineBranch,
-    TimelineChild,
-    TimelineSignal,
-    TimelineStep,
-    WorkflowPage,
-    WorkflowRecord,
-    WorkflowStatus,
-)
+from rowlock.model.spec import Handler, Keep
+from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck, WorkflowPage, WorkflowRecord, WorkflowStatus
+from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineChild, TimelineSignal, TimelineStep
 from rowlock.registry import Tasks
 from rowlock.store.operations import cancel_one
 from rowlock.store.query import Conversation

@@ -10,11 +10,10 @@ from inspect import Parameter
 from typing import Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, overload
 
 from rowlock.errors import TaskError
-from rowlock.model.handler import Carry, Handler
 from rowlock.model.names import check_version
+from rowlock.model.payload.signature import annotations_of, default_name, name_of
 from rowlock.model.retry import Retry
-from rowlock.model.signature import default_name, name_of, resolved
-from rowlock.model.spec import DEFAULT_QUEUE, Keep, TaskSpec
+from rowlock.model.spec import DEFAULT_QUEUE, Carry, Handler, Keep, TaskSpec
 from rowlock.tasks import Task
 from rowlock.workflow.context import Context
 
@@ -40,7 +39,7 @@ class Workflow(Task[P, R_co]):
     def prepare(self) -> None:
         """Resolve the annotations now, not at the first job; TaskError if one cannot be, or is not a workflow's."""
         super().prepare()
-        _check_context(self.function, resolved(self.function))
+        _check_context(self.function, annotations_of(self.function))
 
     def __call__(self, *_args: P.args, **_kwargs: P.kwargs) -> Never:
         raise TaskError(
@@ -167,7 +166,7 @@ def _check_function(function: Callable[..., object]) -> None:
     if first is None or first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
         raise _without_context(name)
     try:
-        hints = resolved(function)
+        hints = annotations_of(function)
     except TaskError:  # it uses names that are not there yet: `prepare` looks again
         return
     _check_context(function, hints)

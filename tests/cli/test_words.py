@@ -8,7 +8,7 @@ import click
 import pytest
 
 from rowlock.cli import figures, moments, words
-from rowlock.model.stats import Rates
+from rowlock.model.stats.stats import Rates
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from rowlock.dashboard.serve import bound, serve
 from rowlock.dashboard.visitor import ROLES
 from rowlock.db.address import find_address
 from rowlock.db.embedded.server import EmbeddedPostgres
-from rowlock.model.histogram import bucket, pack
+from rowlock.model.stats.histogram import bucket, pack
 from tests.dashboard import shop
 from tests.waiting import until
 

@@ -13,7 +13,7 @@ import pytest
 from rowlock import Filter, Rowlock
 from rowlock.dashboard.pages import audit
 from rowlock.errors import InvalidOption
-from rowlock.model.answer import Cursor, EventPage
+from rowlock.model.results import Cursor, EventPage
 from rowlock.store import events
 from tests.dashboard.browser import Browser
 from tests.rows import Db, put

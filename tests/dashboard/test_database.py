@@ -14,7 +14,7 @@ import pytest
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.pages.database import DatabaseShown
-from rowlock.doctor.examine import LookedOver, alook_over
+from rowlock.doctor.examine import Inspection, ainspect
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
 from tests.rows import Db, put, put_many
@@ -33,10 +33,10 @@ def findings(client: Browser) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in told(client)["findings"]}
 
 
-async def looked_over(app: Rowlock) -> LookedOver:
+async def looked_over(app: Rowlock) -> Inspection:
     look = app.looking(within=timedelta(seconds=2))
     try:
-        return await alook_over(look.database, longest=look.keep.longest)
+        return await ainspect(look.database, longest=look.keep.longest)
     finally:
         await look.aclose()
 

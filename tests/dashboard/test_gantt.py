@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rowlock.dashboard.gantt import Scale, pieces, work_of
-from rowlock.model.step import StepKind, StepState
-from rowlock.model.timeline import TimelineStep
+from rowlock.model.workflow.step import StepKind, StepState
+from rowlock.model.workflow.timeline import TimelineStep
 
 MORNING = datetime(2026, 3, 1, 8, tzinfo=UTC)
 

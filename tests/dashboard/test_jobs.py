@@ -18,7 +18,7 @@ from rowlock.dashboard.orders import Orders, Track
 from rowlock.dashboard.search import Known, read_terms
 from rowlock.dashboard.wanted import Wanted, read_argument
 from rowlock.errors import InvalidOption, RowlockError
-from rowlock.model.answer import Done
+from rowlock.model.results import Done
 from rowlock.store.find import windows
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act

@@ -20,12 +20,12 @@ from rowlock.dashboard.charts import Chart, charts
 from rowlock.dashboard.pages import overview
 from rowlock.dashboard.pages.overview import in_time
 from rowlock.dashboard.render import ref
-from rowlock.doctor import blocked
+from rowlock.doctor import locks
 from rowlock.model.checkup import Checkup, Finding
-from rowlock.model.histogram import bucket, pack
 from rowlock.model.pause import Pause
-from rowlock.model.series import Point, Series
-from rowlock.model.stats import Count, DatabaseStats, Durations, FleetStats, Stats, TaskStats
+from rowlock.model.stats.histogram import bucket, pack
+from rowlock.model.stats.series import Point, Series
+from rowlock.model.stats.stats import Count, DatabaseStats, Durations, FleetStats, Stats, TaskStats
 from tests.dashboard.browser import Browser
 from tests.depth import deep
 from tests.rows import Db, put
@@ -375,7 +375,7 @@ def test_lines_are_told_apart_without_colours() -> None:
 def test_who_has_locked_the_jobs_comes_first_though_nothing_else_can_be_read(
     client: Browser, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked, "_RED", timedelta(0))
+    monkeypatch.setattr(locks, "_RED", timedelta(0))
     monkeypatch.setattr(overview, "_HEALTH_WHEN_LOCKED", timedelta(0))
     client.get("/")  # all was well then, and what the doctor said is kept for a while
     with psycopg.connect(url, application_name="the migration") as holder:

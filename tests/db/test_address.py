@@ -9,7 +9,7 @@ import pytest
 from rowlock import NotConfigured, Rowlock
 from rowlock.db.address import Address, find_address
 from rowlock.errors import InvalidOption
-from rowlock.model.redact_url import redact_address
+from rowlock.model.redact import redact_address
 
 URL = "postgresql://ada@db.example/app"
 NOTHING: dict[str, str] = {}

@@ -24,7 +24,7 @@ from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.errors import KeyTaken
 from rowlock.model.key import Key
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, settle, workers
 from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
@@ -333,14 +333,14 @@ def test_any_query_can_be_put_and_its_answer_reads_as_on_our_own(
     db.execute("update rowlock.jobs set run_at = %s", [moment])
     worker = str(uuid4())
 
-    async def story() -> Claimed:
+    async def story() -> ClaimedJob:
         async with lender(kind, url) as caller:
             await caller.begin()
             await caller.execute("set datestyle = 'German'")
             await caller.execute("set timezone = 'Asia/Kathmandu'")
             converse = partial(held, app, caller)
             await converse(workers.register(worker=worker, lease=timedelta(days=1), **FACTS))
-            claimed: Claimed
+            claimed: ClaimedJob
             (claimed,) = await converse(claim.claim(lanes=[Lane("default", 0)], limit=5, worker=worker))
             assert await converse(settle.settle_jobs([(claimed, Succeeded("1"), timedelta(days=1))])) == [claimed.token]
             await caller.commit()

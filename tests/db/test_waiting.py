@@ -19,7 +19,7 @@ from rowlock import NotConfigured, Rowlock, SchemaMissing, Task
 from rowlock.db.results import ResultWaiters
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed, Ending
+from rowlock.model.row import ClaimedJob, JobEnd
 from rowlock.store import results
 from rowlock.store import settle as settle_store
 from rowlock.store.query import Query
@@ -61,13 +61,13 @@ def double(app: Rowlock) -> Task[[int], int]:
     return double
 
 
-def claimed(engine: Engine) -> Claimed:
+def claimed(engine: Engine) -> ClaimedJob:
     """A job that runs."""
     engine.enqueue()
     return engine.claim()[0]
 
 
-def entered(room: ResultWaiters, job_id: str) -> Future[Ending]:
+def entered(room: ResultWaiters, job_id: str) -> Future[JobEnd]:
     """Somebody who waits, and whose job has been looked for."""
     end = room.enter(job_id)
     until(lambda: job_id in room._seen)
@@ -83,7 +83,7 @@ def test_the_end_of_a_job_is_told_by_push(room: ResultWaiters, engine: Engine) -
 
     engine.settle(row, outcome=Succeeded("7"))
 
-    assert end.result(SOON) == Ending(row.id, "succeeded", None, 0, "7", None, seen=True)
+    assert end.result(SOON) == JobEnd(row.id, "succeeded", None, 0, "7", None, seen=True)
 
 
 def test_the_end_of_a_job_is_found_by_the_poll_when_nobody_told(app: Rowlock, engine: Engine, db: Db) -> None:
@@ -126,7 +126,7 @@ def test_a_settle_notifies_where_somebody_waits_and_nowhere_else(engine: Engine,
     assert heard == ["", "the last"]
 
 
-def told_by_settling(engine: Engine, *rows: Claimed) -> int:
+def told_by_settling(engine: Engine, *rows: ClaimedJob) -> int:
     settle = settle_store.settle_jobs([(row, Succeeded(None), timedelta(days=1)) for row in rows])
     query: Query[int] = Query(settle.name, settle.params, lambda row: row[-1])
     return engine.run(query)[0]

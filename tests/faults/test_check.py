@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from tests.engine import Engine
 from tests.faults.check import check
 from tests.faults.oracle import Oracle
@@ -34,12 +34,12 @@ class Story:
         self.oracle.write("acknowledged", n=1, job=job)
         return job
 
-    def claim(self) -> Claimed:
+    def claim(self) -> ClaimedJob:
         [row] = self.engine.claim()
         self.oracle.write("began", n=1, job=row.id, token=row.token)
         return row
 
-    def done(self, row: Claimed) -> None:
+    def done(self, row: ClaimedJob) -> None:
         self.oracle.write("done", n=1, job=row.id, token=row.token)
         self.engine.settle(row, outcome=Succeeded(f'"{row.token}"'))
 

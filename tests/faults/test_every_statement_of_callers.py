@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow
 
 from rowlock import Job, Key, Rowlock, RowlockError, Task
 from rowlock.db import database
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import enqueue as enqueuing
 from tests.depth import deep, deep_unless
 from tests.engine import Engine
@@ -225,7 +225,7 @@ def worker(url: str) -> Iterator[Engine]:
     engine.close()
 
 
-def a_job(db: Db, state: str, worker: Engine) -> tuple[UUID, list[Claimed]]:
+def a_job(db: Db, state: str, worker: Engine) -> tuple[UUID, list[ClaimedJob]]:
     """The only one there is: one that waits for its time, or one that runs."""
     db.execute(CLEAR)
     delay = "1 day" if state == "ready" else "0"

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.outcome import Parked, Restarted, Succeeded
-from rowlock.model.row import Claimed, Orphan
+from rowlock.model.row import ClaimedJob, Orphan
 from rowlock.model.spec import Keep
-from rowlock.model.step import Record, Spawned
+from rowlock.model.workflow.step import NewChild, StepUpdate
 from rowlock.store import settle, upkeep
 from rowlock.store.workflows import steps
 from tests.depth import deep
@@ -75,7 +75,7 @@ def families(world: World) -> Families:
     return world
 
 
-def parking(parent: Claimed, *, children: int = 1, due: bool = False) -> Part:
+def parking(parent: ClaimedJob, *, children: int = 1, due: bool = False) -> Part:
     """Park until the children have ended, as a settler does whose row somebody may have at first."""
     wakes = (parent.wakes or 0) + children
     return give_back(parent, Parked(wakes, "children", None if due else "1970-01-01 00:00:00+00"), tries=2)
@@ -180,8 +180,8 @@ def test_a_child_that_ends_when_its_parents_time_is_over_wakes_it_once(every_ord
     every_order(scene)
 
 
-def sleeping(row: Claimed, delay: timedelta) -> Part:
-    yield steps.record([(row, Record("sleep", 8, "sleep", "open", delay=delay))], told={})
+def sleeping(row: ClaimedJob, delay: timedelta) -> Part:
+    yield steps.record([(row, StepUpdate("sleep", 8, "sleep", "open", delay=delay))], told={})
     return []
 
 
@@ -233,7 +233,7 @@ def test_a_zombie_writes_nothing_once_another_has_its_workflow(every_order: Ever
         assert "gave back" in answers(played, "a") or "recorded" in answers(played, "b")
 
 
-def taken_over(world: Families, row: Claimed) -> Part:
+def taken_over(world: Families, row: ClaimedJob) -> Part:
     """Its worker is taken for dead, and another one goes on; again if somebody has its row at first."""
     heir = world.worker()
     world.do(acts.bare(f"delete from rowlock.workers where id <> '{heir}'"))
@@ -243,7 +243,7 @@ def taken_over(world: Families, row: Claimed) -> Part:
             orphans = [Orphan(row.id, row.token)]
             if (yield upkeep.rescue(orphans, crashes=acts.MOST_CRASHES, keep=Keep(), actor="sweeper")):
                 break
-        rows: list[Claimed] = yield from claim(heir)
+        rows: list[ClaimedJob] = yield from claim(heir)
         mine = [one for one in rows if one.id == row.id]
         return (yield from record(mine[0], "of the heir")) if mine else []
 
@@ -296,8 +296,8 @@ def test_a_transaction_that_nobody_ends_holds_up_no_others_step(every_order: Eve
         assert len(answers(played, "b")) == (1 if said == between else 2)
 
 
-def record_all(rows: list[Claimed]) -> Part:
-    step = Record("step", 9, "step", "done", value="1")
+def record_all(rows: list[ClaimedJob]) -> Part:
+    step = StepUpdate("step", 9, "step", "done", value="1")
     accepted = yield steps.record([(row, step) for row in rows], told={})
     return [Told("recorded", row.id, row.token) for row in rows if row.token in {one.token for one in accepted}]
 
@@ -393,7 +393,7 @@ def test_a_child_that_is_left_behind_is_cancelled_however_it_is_locked(every_ord
     assert {answers(played, "a")[0] for played in orders} == {"abandoned", "passed over"}
 
 
-def had(row: Claimed, children: list[Spawned]) -> Part:
+def had(row: ClaimedJob, children: list[NewChild]) -> Part:
     yield from spawn(row, children)
     return []
 
@@ -422,12 +422,12 @@ def test_a_restart_a_signal_and_a_childs_end(every_order: EveryOrder) -> None:
     every_order(scene)
 
 
-def recorded(row: Claimed) -> Part:
+def recorded(row: ClaimedJob) -> Part:
     yield from record(row)
     return []
 
 
-def restart(row: Claimed) -> Part:
+def restart(row: ClaimedJob) -> Part:
     accepted = yield settle.restart_workflow(row, Restarted("{}", 1, "{}"))
     return [Told("gave back", row.id, token) for token in accepted]
 
@@ -471,11 +471,11 @@ def test_whatever_three_sessions_do_in_whatever_order(stage: Families, trial: Tr
     trial.count(schedules=EXAMPLES, steps=steps)
 
 
-def parked(parent: Claimed) -> Part:
+def parked(parent: ClaimedJob) -> Part:
     return give_back(parent, Parked(2, "children"))
 
 
-def perform(script: list[Line], rows: list[Claimed], worker: str) -> Part:
+def perform(script: list[Line], rows: list[ClaimedJob], worker: str) -> Part:
     facts: list[Told] = []
     for verb, commits, which in script:
         row = rows[which]

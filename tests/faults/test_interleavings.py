@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.outcome import Cancelled, Ended, Returned
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from tests.depth import deep
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import DAY, FAILED, RETRIED, Fact, Parts
@@ -201,7 +201,7 @@ def test_two_attempts_of_one_job_in_one_batch_end_it_by_the_fresh_one(every_orde
         [stale] = world.running(worker)
         world.do(acts.give_back([stale]))
         [fresh] = acts.claimed(world.do(acts.claim(worker)))
-        batch: list[tuple[Claimed, Ended]] = [(stale, FAILED), (fresh, acts.SUCCEEDED)]
+        batch: list[tuple[ClaimedJob, Ended]] = [(stale, FAILED), (fresh, acts.SUCCEEDED)]
         return {"a": held(acts.settle_each(batch)), "b": held(acts.say_progress(fresh, 0.5))}
 
     for played in every_order(scene):

@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, JobFailed, Retry, Rowlock, current_job
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim as claim_store
 from rowlock.store.claim import Lane
 from rowlock.store.query import Query
@@ -187,7 +187,7 @@ def test_a_flood_of_forged_notifications_costs_a_bounded_number_of_looks(
     looks: list[float] = []
     claim = claim_store.claim
 
-    def counted(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[Claimed]:
+    def counted(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[ClaimedJob]:
         looks.append(time.monotonic())
         return claim(lanes=lanes, limit=limit, worker=worker, free=free)
 

@@ -19,21 +19,22 @@ import pytest
 
 from rowlock import store
 from rowlock.db.session import converse, run
-from rowlock.model.answer import Cursor, Event
-from rowlock.model.breaker import Breaker
 from rowlock.model.filter import Filter
 from rowlock.model.ids import NIL, TOP, new_id, new_ids
 from rowlock.model.key import Key
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Parked, Restarted, Retried, Snoozed, Succeeded
+from rowlock.model.pause import Breaker
 from rowlock.model.record import JobRecord
-from rowlock.model.row import Claimed, NewJob, Orphan
-from rowlock.model.schedule import Cron, Every, ScheduleSpec
+from rowlock.model.results import Cursor, Event
+from rowlock.model.row import ClaimedJob, NewJob, Orphan
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.rule import Every
+from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.model.spec import Keep
-from rowlock.model.step import Record, Spawned
+from rowlock.model.workflow.step import NewChild, StepUpdate
 from rowlock.store import (
     claim,
     clock,
-    doctor,
     enqueue,
     events,
     explain,
@@ -49,6 +50,7 @@ from rowlock.store import (
     upkeep,
     workers,
 )
+from rowlock.store.doctor import queries
 from rowlock.store.find import windows
 from rowlock.store.find.windows import Match
 from rowlock.store.query import Copy, Query, numbered, statement, target
@@ -66,7 +68,7 @@ FUNCTIONS = made_by_migrations("function")
 
 DAY = timedelta(days=1)
 WORKER = str(uuid4())
-CLAIMED = Claimed(
+CLAIMED = ClaimedJob(
     new_id(), str(uuid4()), "t", "{}", "q", 0, "2024-01-01 00:00:00+00", 0, 0, 1, 10, None, False, None, None
 )
 OTHER = CLAIMED._replace(id=new_id(), token=str(uuid4()))
@@ -74,8 +76,8 @@ PLAIN = NewJob(new_id(), "q", "t", "{}", 0, 10)
 LADEN = NewJob(new_id(), "q", "t", "{}", 4, 1, datetime.now(UTC), None, DAY, ("a", 'b "c"'), "key")
 LATER = NewJob(new_id(), "q", "t", "{}", -4, 1, None, DAY)
 CHILD = NewJob(new_id(), "q", "w", "{}", 0, 1, version=2, parent=new_id())
-STEP = Record('a "b"', 1, "step", "done", "[1]", '{"x": "ü"}', attempts=2, ago=0.25, signal=new_id())
-WAIT = Record("1/go", 2, "signal", "open", error='{"type": "E"}', delay=DAY, until=datetime.now(UTC), form="{}")
+STEP = StepUpdate('a "b"', 1, "step", "done", "[1]", '{"x": "ü"}', attempts=2, ago=0.25, signal=new_id())
+WAIT = StepUpdate("1/go", 2, "signal", "open", error='{"type": "E"}', delay=DAY, until=datetime.now(UTC), form="{}")
 REPLACING = LADEN._replace(id=new_id(), meaning=Key("key", taken="debounce", at_most=DAY), is_priority_named=True)
 UNIQUE = PLAIN._replace(id=new_id(), key="unique", meaning=Key("unique", period=DAY, taken="raise"))
 EVERYTHING = Filter(
@@ -303,27 +305,27 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     server.sizes: [server.sizes()],
     server.snapshots: [server.snapshots(5)],
     server.vacuum: [server.vacuum()],
-    doctor.attempts: [doctor.attempts(worker=WORKER)],
-    doctor.begin_trial: [doctor.begin_trial(DAY)],
-    doctor.claim: [doctor.claim("q", limit=5, worker=WORKER)],
-    doctor.clock: [doctor.clock()],
-    doctor.cost_of: [doctor.cost_of(enqueue.insert_one(PLAIN))],
-    doctor.described: [doctor.described()],
-    doctor.notifications: [doctor.notifications()],
-    doctor.overrides: [doctor.overrides(["fsync", "synchronous_commit"])],
-    doctor.peak: [doctor.peak(5)],
-    doctor.policies: [doctor.policies()],
-    doctor.rights: [doctor.rights()],
-    doctor.schedules: [doctor.schedules(late=DAY, most=5)],
-    doctor.server: [doctor.server()],
-    doctor.settings: [doctor.settings(["fsync"])],
-    doctor.standbys: [doctor.standbys()],
-    doctor.tables: [doctor.tables()],
-    doctor.transactions: [doctor.transactions(5)],
-    doctor.lock_holders: [doctor.lock_holders(5)],
+    queries.attempts: [queries.attempts(worker=WORKER)],
+    queries.begin_trial: [queries.begin_trial(DAY)],
+    queries.claim: [queries.claim("q", limit=5, worker=WORKER)],
+    queries.clock: [queries.clock()],
+    queries.cost_of: [queries.cost_of(enqueue.insert_one(PLAIN))],
+    queries.described: [queries.described()],
+    queries.notifications: [queries.notifications()],
+    queries.overrides: [queries.overrides(["fsync", "synchronous_commit"])],
+    queries.peak: [queries.peak(5)],
+    queries.policies: [queries.policies()],
+    queries.rights: [queries.rights()],
+    queries.schedules: [queries.schedules(late=DAY, most=5)],
+    queries.server: [queries.server()],
+    queries.settings: [queries.settings(["fsync"])],
+    queries.standbys: [queries.standbys()],
+    queries.tables: [queries.tables()],
+    queries.transactions: [queries.transactions(5)],
+    queries.lock_holders: [queries.lock_holders(5)],
     schema.blockers: [schema.blockers("rowlock", held_for=timedelta(seconds=1), most=5)],
-    doctor.duty_holders: [doctor.duty_holders(5)],
-    doctor.row_holders: [doctor.row_holders(["q", "ü"], held=DAY, most=5), doctor.row_holders([], held=DAY, most=5)],
+    queries.duty_holders: [queries.duty_holders(5)],
+    queries.row_holders: [queries.row_holders(["q", "ü"], held=DAY, most=5), queries.row_holders([], held=DAY, most=5)],
     watched.claimed: [watched.claimed([WORKER]), watched.claimed([])],
     watched.underway: [watched.underway([WORKER], limit=5), watched.underway([], limit=5)],
     watched.watched_workers: [watched.watched_workers("host:1", limit=5), watched.watched_workers(None, limit=5)],
@@ -423,7 +425,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         steps.record([(CLAIMED, STEP)], told={CLAIMED.token: '{"at": "ü"}'}),
         steps.record([(CLAIMED, WAIT), (OTHER, STEP), (CLAIMED, STEP)], told={}),
     ],
-    steps.spawn: [steps.spawn([(CLAIMED, Spawned("child#2", 3, '{"x": 1}', CHILD))])],
+    steps.spawn: [steps.spawn([(CLAIMED, NewChild("child#2", 3, '{"x": 1}', CHILD))])],
     steps.load: [steps.load([new_id(), new_id()])],
     steps.load_signals: [steps.load_signals([new_id()])],
     settle.settle_workflows: [

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, computed_field, field_validator
 from typing_extensions import TypedDict
 
-from rowlock.model.payload import Arguments, Result
+from rowlock.model.payload.arguments import Arguments, Result
 
 
 def label(value: object) -> str:

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rowlock.errors import InvalidOption
-from rowlock.model.cron import Cron, find_zone
-from rowlock.model.rule import check_rule
+from rowlock.model.schedule.cron import Cron, find_zone
+from rowlock.model.schedule.rule import check_rule
 from tests.depth import deep_unless
 
 MINUTE = timedelta(minutes=1)
@@ -407,7 +407,7 @@ def test_an_unknown_zone_is_refused_with_the_nearest_one(tz: str, hint: str) -> 
 
 
 def test_a_machine_without_zones_says_what_to_install_and_knows_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowlock.model.cron.ZoneInfo", zoneinfo.ZoneInfo.no_cache)
+    monkeypatch.setattr("rowlock.model.schedule.cron.ZoneInfo", zoneinfo.ZoneInfo.no_cache)
     before = zoneinfo.TZPATH
     find_zone.cache_clear()
     zoneinfo.reset_tzpath(to=[])

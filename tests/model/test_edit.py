@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowlock import InvalidOption
-from rowlock.model.edit import Edit, Edited, edits_of, with_edits
-from rowlock.model.rule import read_rule
-from rowlock.model.schedule import Cron, Schedule, ScheduleSpec
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.edit import ScheduleChange, ScheduleEdit, edits_of, with_edits
+from rowlock.model.schedule.rule import read_rule
+from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CODE = ScheduleSpec(name="n", rule=Cron("0 3 * * *", "Europe/Paris"), task="t", args='{"a":1}', overlap="allow")
@@ -39,7 +40,7 @@ def test_what_holds_is_what_code_says_with_the_edits_laid_over_it(
     schedule = seen(CODE, declared=True)
 
     for said in (*edits, last):
-        schedule = written(schedule, Edit(**said).over(schedule, args=CODE.args, now=NOW))
+        schedule = written(schedule, ScheduleEdit(**said).over(schedule, args=CODE.args, now=NOW))
 
     holds = with_edits(CODE.to_declared(), schedule.edits)
     assert facts(schedule) == holds.to_declared() | {"args": schedule.args}
@@ -56,9 +57,9 @@ def test_what_holds_is_what_code_says_with_the_edits_laid_over_it(
 def test_a_reset_leaves_no_edit(edits: list[dict[str, Any]]) -> None:
     schedule = seen(CODE, declared=True)
     for said in edits:
-        schedule = written(schedule, Edit(**said).over(schedule, args=CODE.args, now=NOW))
+        schedule = written(schedule, ScheduleEdit(**said).over(schedule, args=CODE.args, now=NOW))
 
-    undone = Edit(reset=True).over(schedule, args=CODE.args, now=NOW)
+    undone = ScheduleEdit(reset=True).over(schedule, args=CODE.args, now=NOW)
 
     assert undone.edits is None
     assert undone.spec == CODE
@@ -68,7 +69,7 @@ def test_a_reset_leaves_no_edit(edits: list[dict[str, Any]]) -> None:
 def test_what_no_code_declares_is_changed_itself(said: dict[str, Any]) -> None:
     schedule = seen(CODE, declared=False)
 
-    edited = Edit(**said).over(schedule, args=CODE.args, now=NOW)
+    edited = ScheduleEdit(**said).over(schedule, args=CODE.args, now=NOW)
 
     assert edited.edits is None
     assert ("rule" in edited.changes) == (edited.spec.rule != CODE.rule)
@@ -80,7 +81,7 @@ def test_a_new_rule_never_brings_back_a_slot_that_was_fired() -> None:
     ahead = NOW + timedelta(days=2)
     schedule = replace(seen(CODE, declared=False), last_at=ahead)
 
-    assert Edit(rule="@hourly").over(schedule, args="{}", now=NOW).next_at > ahead
+    assert ScheduleEdit(rule="@hourly").over(schedule, args="{}", now=NOW).next_at > ahead
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_a_new_rule_never_brings_back_a_slot_that_was_fired() -> None:
 )
 def test_what_makes_no_sense_is_refused_at_once(said: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
-        Edit(**said)
+        ScheduleEdit(**said)
 
 
 def seen(spec: ScheduleSpec, *, declared: bool) -> Schedule:
@@ -114,7 +115,7 @@ def seen(spec: ScheduleSpec, *, declared: bool) -> Schedule:
     )
 
 
-def written(schedule: Schedule, edited: Edited) -> Schedule:
+def written(schedule: Schedule, edited: ScheduleChange) -> Schedule:
     """The schedule as it is read again."""
     spec = edited.spec
     changed = seen(spec, declared=True)

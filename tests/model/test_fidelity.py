@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from rowlock.model.fidelity import difference, survey
+from rowlock.model.payload.round_trip import difference, unsupported
 from tests.model.baggage import Colour, Line, Name, Open, Pair, Point, label
 
 TOKYO = timezone(timedelta(hours=9))
@@ -86,10 +86,10 @@ def test_the_order_of_a_dict_does_not_matter_and_that_of_a_list_does() -> None:
 
 def test_a_survey_counts_what_is_certain_to_take_space() -> None:
     # given: five characters in a list take at least six bytes
-    assert survey(["12345"], limit=6) is None
+    assert unsupported(["12345"], limit=6) is None
 
     # when
-    fault = survey(["12345"], limit=5)
+    fault = unsupported(["12345"], limit=5)
 
     # then
     assert fault is not None

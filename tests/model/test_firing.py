@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowlock.model.cron import Cron
-from rowlock.model.firing import MOST_TOLD, Due, Passed, Plan, Reason, plan
-from rowlock.model.rule import Every, Overlap, Rule
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.firing import MOST_TOLD, DueSchedule, FiringPlan, PassedSlot, Reason, plan
+from rowlock.model.schedule.rule import Every, Overlap, Rule
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TICK = timedelta(microseconds=1)
@@ -22,9 +22,9 @@ NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 # What is made up for
 
 
-def due(**facts: Any) -> Due:  # noqa: ANN401  whatever differs
+def due(**facts: Any) -> DueSchedule:  # noqa: ANN401  whatever differs
     return replace(
-        Due(rule=Cron("0 * * * *"), catch_up=1, overlap="skip", next_at=NINE, last_at=NINE - HOUR),
+        DueSchedule(rule=Cron("0 * * * *"), catch_up=1, overlap="skip", next_at=NINE, last_at=NINE - HOUR),
         **facts,
     )
 
@@ -33,8 +33,8 @@ def clock(*hours: int) -> tuple[datetime, ...]:
     return tuple(NINE.replace(hour=hour) for hour in hours)
 
 
-def told(reason: Reason, *hours: int) -> tuple[Passed, ...]:
-    return tuple(Passed(slot, reason) for slot in clock(*hours))
+def told(reason: Reason, *hours: int) -> tuple[PassedSlot, ...]:
+    return tuple(PassedSlot(slot, reason) for slot in clock(*hours))
 
 
 def test_nothing_is_done_before_the_next_slot() -> None:
@@ -42,7 +42,7 @@ def test_nothing_is_done_before_the_next_slot() -> None:
 
     planned = plan(waiting, NINE - TICK)
 
-    assert planned == Plan(next_at=NINE, last_at=NINE - HOUR, held=None)
+    assert planned == FiringPlan(next_at=NINE, last_at=NINE - HOUR, held=None)
     assert not planned.changes(waiting)
 
 
@@ -53,7 +53,7 @@ def test_a_slot_that_has_just_come_is_fired_whatever_catch_up_says(catch_up: int
 
     planned = plan(waiting, NINE + late)
 
-    assert planned == Plan(fire=(NINE,), next_at=NINE + HOUR, last_at=NINE, held=None)
+    assert planned == FiringPlan(fire=(NINE,), next_at=NINE + HOUR, last_at=NINE, held=None)
     assert planned.changes(waiting)
 
 
@@ -109,7 +109,7 @@ def test_a_next_slot_that_is_none_any_more_is_not_fired() -> None:
 
     planned = plan(moved, NINE + SECOND)
 
-    assert planned == Plan(next_at=NINE + 30 * MINUTE, last_at=NINE - HOUR, held=None)
+    assert planned == FiringPlan(next_at=NINE + 30 * MINUTE, last_at=NINE - HOUR, held=None)
 
 
 # Pauses
@@ -133,7 +133,7 @@ def test_slots_during_a_pause_that_is_over_are_not_made_up_for() -> None:
 def test_a_slot_that_was_held_before_a_pause_waits_for_its_end() -> None:
     paused = due(overlap="queue", held=NINE - HOUR, paused_at=NINE - HOUR)
 
-    assert plan(paused, NINE - MINUTE) == Plan(next_at=NINE, last_at=NINE - HOUR, held=NINE - HOUR)
+    assert plan(paused, NINE - MINUTE) == FiringPlan(next_at=NINE, last_at=NINE - HOUR, held=NINE - HOUR)
     assert plan(replace(paused, paused_at=None), NINE - MINUTE).fire == (NINE - HOUR,)
 
 
@@ -143,22 +143,24 @@ def test_a_slot_that_was_held_before_a_pause_waits_for_its_end() -> None:
 @pytest.mark.parametrize(
     ("overlap", "live", "held", "planned"),
     [
-        ("allow", 1, None, Plan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
-        ("allow", 1, 8, Plan(fire=clock(8, 9), next_at=NINE, last_at=None, held=None)),
-        ("skip", 0, None, Plan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
-        ("skip", 1, None, Plan(passed=told("overlap", 9), next_at=NINE, last_at=None, held=None)),
-        ("skip", 1, 8, Plan(passed=told("overlap", 8, 9), next_at=NINE, last_at=None, held=None)),
-        ("queue", 0, None, Plan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
-        ("queue", 1, None, Plan(next_at=NINE, last_at=None, held=NINE)),
-        ("queue", 1, 8, Plan(passed=told("overlap", 9), next_at=NINE, last_at=None, held=NINE - HOUR)),
-        ("queue", 0, 8, Plan(fire=clock(8), next_at=NINE, last_at=None, held=NINE)),
-        ("replace", 0, None, Plan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
-        ("replace", 2, None, Plan(next_at=NINE, last_at=None, held=NINE, cancel=True)),
-        ("replace", 2, 8, Plan(passed=told("replaced", 8), next_at=NINE, last_at=None, held=NINE, cancel=True)),
-        ("replace", 0, 8, Plan(fire=clock(9), passed=told("replaced", 8), next_at=NINE, last_at=None, held=None)),
+        ("allow", 1, None, FiringPlan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
+        ("allow", 1, 8, FiringPlan(fire=clock(8, 9), next_at=NINE, last_at=None, held=None)),
+        ("skip", 0, None, FiringPlan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
+        ("skip", 1, None, FiringPlan(passed=told("overlap", 9), next_at=NINE, last_at=None, held=None)),
+        ("skip", 1, 8, FiringPlan(passed=told("overlap", 8, 9), next_at=NINE, last_at=None, held=None)),
+        ("queue", 0, None, FiringPlan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
+        ("queue", 1, None, FiringPlan(next_at=NINE, last_at=None, held=NINE)),
+        ("queue", 1, 8, FiringPlan(passed=told("overlap", 9), next_at=NINE, last_at=None, held=NINE - HOUR)),
+        ("queue", 0, 8, FiringPlan(fire=clock(8), next_at=NINE, last_at=None, held=NINE)),
+        ("replace", 0, None, FiringPlan(fire=clock(9), next_at=NINE, last_at=None, held=None)),
+        ("replace", 2, None, FiringPlan(next_at=NINE, last_at=None, held=NINE, cancel=True)),
+        ("replace", 2, 8, FiringPlan(passed=told("replaced", 8), next_at=NINE, last_at=None, held=NINE, cancel=True)),
+        ("replace", 0, 8, FiringPlan(fire=clock(9), passed=told("replaced", 8), next_at=NINE, last_at=None, held=None)),
     ],
 )
-def test_a_slot_that_meets_the_job_before_it(overlap: Overlap, live: int, held: int | None, planned: Plan) -> None:
+def test_a_slot_that_meets_the_job_before_it(
+    overlap: Overlap, live: int, held: int | None, planned: FiringPlan
+) -> None:
     met = due(overlap=overlap, live=live, held=None if held is None else NINE.replace(hour=held))
 
     assert plan(met, NINE) == replace(planned, next_at=NINE + HOUR, last_at=NINE)
@@ -181,12 +183,12 @@ def test_what_is_held_is_fired_between_slots_as_soon_as_no_job_is_live() -> None
 class Life:
     """A schedule that lives by its plans, and all that became of its slots."""
 
-    due: Due
+    due: DueSchedule
     now: datetime = NINE
     fired: list[datetime] = field(default_factory=list)
     passed: list[datetime] = field(default_factory=list)
 
-    def go_on(self, jump: timedelta) -> Plan:
+    def go_on(self, jump: timedelta) -> FiringPlan:
         self.now += jump
         planned = plan(self.due, self.now)
         self.fired += planned.fire
@@ -214,7 +216,7 @@ def test_every_slot_is_fired_or_passed_over_once_and_time_only_goes_on(
     rule: Rule, catch_up: int, overlap: Overlap, steps: list[tuple[timedelta, str]]
 ) -> None:
     start = rule.after(NINE)
-    life = Life(Due(rule=rule, catch_up=catch_up, overlap=overlap, next_at=start))
+    life = Life(DueSchedule(rule=rule, catch_up=catch_up, overlap=overlap, next_at=start))
 
     for jump, event in steps:
         life.due = replace(life.due, **happening(event, life.now))
@@ -259,7 +261,7 @@ def test_what_is_made_up_for_is_what_the_policy_says(rule: Rule, catch_up: int, 
     start = rule.after(NINE)
     now = start + outage
 
-    planned = plan(Due(rule=rule, catch_up=catch_up, overlap="allow", next_at=start), now)
+    planned = plan(DueSchedule(rule=rule, catch_up=catch_up, overlap="allow", next_at=start), now)
 
     slots = rule.latest(start - TICK, now, 100_000, start)
     wanted = [
@@ -267,4 +269,4 @@ def test_what_is_made_up_for_is_what_the_policy_says(rule: Rule, catch_up: int, 
     ]
     passed = [slot for slot in slots if slot not in wanted]
     assert planned.fire == tuple(reversed(wanted))
-    assert planned.passed == tuple(Passed(slot, "missed") for slot in passed[-MOST_TOLD:])
+    assert planned.passed == tuple(PassedSlot(slot, "missed") for slot in passed[-MOST_TOLD:])

@@ -13,7 +13,7 @@ import pytest
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import TypeAdapter, ValidationError
 
-from rowlock.model.fitting import misfits
+from rowlock.model.workflow.json_schema import schema_faults
 
 
 class Size(Enum):
@@ -52,7 +52,7 @@ def test_what_a_type_takes_fits_its_schema(value: object) -> None:
 
     adapter.validate_python(value)
 
-    assert misfits(adapter.json_schema(), value) == ()
+    assert schema_faults(adapter.json_schema(), value) == ()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_a_type_refuses_is_told_in_words(value: object, faults: tuple[str, 
     with pytest.raises(ValidationError):
         adapter.validate_json(json.dumps(value), strict=True)
 
-    assert misfits(adapter.json_schema(), value) == faults
+    assert schema_faults(adapter.json_schema(), value) == faults
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_a_type_refuses_is_told_in_words(value: object, faults: tuple[str, 
     ],
 )
 def test_schemas_of_other_hands_are_read(schema: Any, value: object, faults: tuple[str, ...]) -> None:  # noqa: ANN401
-    assert misfits(schema, value) == faults
+    assert schema_faults(schema, value) == faults
 
 
 def test_a_schema_that_stands_for_itself_comes_to_an_end() -> None:
@@ -116,8 +116,8 @@ def test_a_schema_that_stands_for_itself_comes_to_an_end() -> None:
     for _ in range(200):
         deep = [deep]
 
-    assert misfits(schema | {"$ref": "#/$defs/a"}, 1) == ()
-    assert misfits(schema | {"$ref": "#/$defs/tree"}, deep) == ()
+    assert schema_faults(schema | {"$ref": "#/$defs/a"}, 1) == ()
+    assert schema_faults(schema | {"$ref": "#/$defs/tree"}, deep) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,5 +131,5 @@ def test_a_schema_that_stands_for_itself_comes_to_an_end() -> None:
 def test_formats_are_checked(kind: type, good: str, bad: str) -> None:
     schema = TypeAdapter(kind).json_schema()
 
-    assert misfits(schema, good) == ()
-    assert len(misfits(schema, bad)) == 1
+    assert schema_faults(schema, good) == ()
+    assert len(schema_faults(schema, bad)) == 1

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from rowlock import InvalidArguments
-from rowlock.model.form import Choice, Form
+from rowlock.model.workflow.form import FormChoice, SignalForm
 
 
 class Level(IntEnum):
@@ -38,8 +38,8 @@ class Review:
     lines: list[int] | None = None
 
 
-def form(kind: Any) -> Form:  # noqa: ANN401  any type
-    return Form.of(TypeAdapter(kind).json_schema())
+def form(kind: Any) -> SignalForm:  # noqa: ANN401  any type
+    return SignalForm.of(TypeAdapter(kind).json_schema())
 
 
 def test_an_approval_is_two_buttons_and_nothing_else() -> None:
@@ -47,7 +47,7 @@ def test_an_approval_is_two_buttons_and_nothing_else() -> None:
 
     assert asked.fields == ()
     assert asked.decision is not None
-    assert asked.decision.choices == (Choice("Approve", "true"), Choice("Reject", "false"))
+    assert asked.decision.choices == (FormChoice("Approve", "true"), FormChoice("Reject", "false"))
     assert asked.says == "May it be paid?"
     assert asked.read({"approved": ["false"]}) == {"approved": False}
 
@@ -61,7 +61,7 @@ def test_an_approval_is_two_buttons_and_nothing_else() -> None:
     ],
 )
 def test_yes_and_no_are_called_after_what_is_asked(name: str, words: tuple[str, str]) -> None:
-    asked = Form.of({"type": "object", "properties": {name: {"type": "boolean"}}, "required": [name]})
+    asked = SignalForm.of({"type": "object", "properties": {name: {"type": "boolean"}}, "required": [name]})
 
     assert asked.decision is not None
     assert tuple(choice.words for choice in asked.decision.choices) == words
@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_told_in_a_sentence(said: dict[str, list[str]], fau
 
 
 def test_many_choices_are_a_list_and_no_buttons() -> None:
-    asked = Form.of({"enum": [f"shelf {number}" for number in range(20)]})
+    asked = SignalForm.of({"enum": [f"shelf {number}" for number in range(20)]})
 
     assert asked.decision is None
     assert [len(one.choices) for one in asked.fields] == [20]
@@ -135,7 +135,7 @@ def test_many_choices_are_a_list_and_no_buttons() -> None:
 
 @pytest.mark.parametrize("schema", [None, {}, True, "nonsense", {"type": "object"}, {"properties": 7}, []])
 def test_what_no_fields_can_be_made_of_is_json(schema: object) -> None:
-    asked = Form.of(schema)
+    asked = SignalForm.of(schema)
 
     assert [(one.name, one.kind) for one in asked.fields] == [("", "json")]
     assert asked.read({"": ['{"a": 1}']}) == {"a": 1}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowlock.model.histogram import BOUNDS, BUCKETS, Histogram, bucket, pack, percentile, unpack
+from rowlock.model.stats.histogram import BOUNDS, BUCKETS, Histogram, bucket, pack, percentile, unpack
 
 SECONDS = st.lists(st.floats(0.0005, 80_000), min_size=1, max_size=200)
 

@@ -13,7 +13,8 @@ import pytest
 from pydantic import Field
 
 from rowlock.errors import InvalidArguments, PayloadTooLarge
-from rowlock.model.payload import MAX_DEPTH, MAX_PAYLOAD, Arguments, encode_untyped
+from rowlock.model.payload.arguments import MAX_PAYLOAD, Arguments, encode_untyped
+from rowlock.model.payload.round_trip import MAX_DEPTH
 from tests.model.baggage import TRAVELLERS, Mood, Size, label, nested, taking, trip
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from rowlock.errors import InvalidArguments, TaskError
-from rowlock.model.payload import Arguments, Result, encode_untyped
+from rowlock.model.payload.arguments import Arguments, Result, encode_untyped
 from tests.model.baggage import RETYPED, TRAVELLERS, Order, label, returning, taking, trip
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from rowlock.errors import InvalidArguments
-from rowlock.model.payload import Arguments, Result, encode_untyped
+from rowlock.model.payload.arguments import Arguments, Result, encode_untyped
 from tests.model.baggage import (
     Cat,
     Colour,

@@ -14,7 +14,7 @@ import pytest
 from pydantic import Field, SecretStr
 
 from rowlock.errors import InvalidArguments
-from rowlock.model.payload import MAX_DEPTH
+from rowlock.model.payload.round_trip import MAX_DEPTH
 from tests.model.baggage import (
     RETYPED,
     Broken,

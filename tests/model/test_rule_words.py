@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from rowlock.model.cron import Cron
-from rowlock.model.expression import ALIASES
-from rowlock.model.rule import Every
-from rowlock.model.rule_words import rule_in_words
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.expression import ALIASES
+from rowlock.model.schedule.rule import Every
+from rowlock.model.schedule.rule_words import rule_in_words
 
 IN_WORDS = {
     # times that are told one by one

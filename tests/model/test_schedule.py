@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowlock.errors import InvalidOption
-from rowlock.model.rule import LONGEST
-from rowlock.model.schedule import Cron, Every, Schedule, ScheduleSpec, check_catch_up, check_rule, read_rule
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.rule import LONGEST, Every, check_catch_up, check_rule, read_rule
+from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 TICK = timedelta(microseconds=1)

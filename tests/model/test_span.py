@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowlock.errors import InvalidOption
-from rowlock.model.span import is_span, read_span, typed_span
+from rowlock.model.formatting import is_span, read_span, typed_span
 
 
 @given(st.integers(min_value=0, max_value=10**9))

@@ -176,7 +176,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B10",
         "a lease that has been over for long is amber while others live",
         "tests/test_doctor.py::test_a_lease_that_is_over_for_long_is_red",
-        [Change("doctor/fleet.py", '"amber" if live and not is_long else "red"', '"amber" if live else "red"')],
+        [Change("doctor/workers.py", '"amber" if live and not is_long else "red"', '"amber" if live else "red"')],
     ),
     Mutant(
         "B11",
@@ -196,7 +196,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_doctor.py::test_a_session_that_keeps_workers_from_a_duty_is_the_first_line",
         [
             Change(
-                "doctor/blocked.py",
+                "doctor/locks.py",
                 "key=lambda one: one.name not in CAUSES or",
                 "key=lambda one: one.name in CAUSES or",
             )
@@ -632,7 +632,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "a daily job runs twice in the night that has an hour twice, or not at all in the one that lacks it",
         "tests/model/test_cron.py::test_a_daily_job_runs_once_on_the_night_that_has_an_hour_twice",
         [
-            Change("model/cron.py", "find = _set_times if expression.is_fixed else _wall_times", "find = _wall_times"),
+            Change(
+                "model/schedule/cron.py",
+                "find = _set_times if expression.is_fixed else _wall_times",
+                "find = _wall_times",
+            ),
         ],
     ),
     Mutant(
@@ -1276,7 +1280,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/cli/test_jobs.py::test_failures_are_counted_by_task_and_error_and_show_no_secret",
         [
             Change(
-                "model/failing.py",
+                "model/failure_groups.py",
                 "return folded(redact_text(self.message))",
                 "return redact_text(folded(self.message))",
             ),
@@ -1377,7 +1381,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/model/test_payload.py::test_an_enums_member_and_its_value_stand_for_each_other",
         [
             Change(
-                "model/fidelity.py",
+                "model/payload/round_trip.py",
                 "as_float or _is_value_of(sent, received) or _is_value_of(received, sent)",
                 "as_float",
             )
@@ -1746,7 +1750,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/test_doctor.py::test_a_fault_among_the_rows_turns_its_lines_and_no_others",
         [
             Change(
-                "doctor/fleet.py",
+                "doctor/workers.py",
                 "(worker for worker in live if worker.restarts)",
                 "(worker for worker in live if worker.restarts > 99)",
             ),
@@ -1958,7 +1962,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "V4",
         "a worker whose process is stopped looks well until its lease is over",
         "tests/test_doctor.py::test_a_worker_whose_process_is_stopped_is_told_of_within_its_lease",
-        [Change("model/vitals.py", "self.lease_left < self.lasts / 2", "self.lease_left < self.lasts / 99")],
+        [Change("model/stats/worker_view.py", "self.lease_left < self.lasts / 2", "self.lease_left < self.lasts / 99")],
     ),
     Mutant(
         "V5",

@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow
 
 from rowlock.db.session import Session, connect
 from rowlock.model.outcome import Ended, Retried, Returned, Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim as claim_store
 from rowlock.store import clock, queues, upkeep, workers
 from rowlock.store import settle as settle_store
@@ -162,20 +162,20 @@ def load(db: Db, count: int, *, state: str = "ready", priority: int = 0, run_at:
     )
 
 
-def claim_query(engine: Engine, *, limit: int = BATCH, floor: Claimed | None = None) -> Query[Claimed]:
+def claim_query(engine: Engine, *, limit: int = BATCH, floor: ClaimedJob | None = None) -> Query[ClaimedJob]:
     lanes = [Lane("default", priority) for priority in PRIORITIES]
     if floor is not None:
         lanes[PRIORITIES.index(floor.priority)] = Lane("default", floor.priority, floor.run_at, floor.id)
     return claim_store.claim(lanes=lanes, limit=limit, worker=engine.worker)
 
 
-def settle_query(rows: Sequence[Claimed]) -> Query[str]:
-    ended: list[tuple[Claimed, Ended, timedelta | None]] = [(row, Succeeded("1"), timedelta(days=1)) for row in rows]
+def settle_query(rows: Sequence[ClaimedJob]) -> Query[str]:
+    ended: list[tuple[ClaimedJob, Ended, timedelta | None]] = [(row, Succeeded("1"), timedelta(days=1)) for row in rows]
     return settle_store.settle_jobs(ended)
 
 
-def return_query(rows: Sequence[Claimed]) -> Query[str]:
-    returned: list[tuple[Claimed, Returned]] = [(row, Retried("{}", timedelta(hours=1))) for row in rows]
+def return_query(rows: Sequence[ClaimedJob]) -> Query[str]:
+    returned: list[tuple[ClaimedJob, Returned]] = [(row, Retried("{}", timedelta(hours=1))) for row in rows]
     return settle_store.return_jobs(returned)
 
 
@@ -198,9 +198,9 @@ def test_a_claim_prepared_on_an_empty_table_costs_its_batch(
 @pytest.mark.parametrize("state", [flood, lopsided])
 @pytest.mark.parametrize("query", [settle_query, return_query])
 def test_a_settle_prepared_on_an_empty_table_costs_its_batch(
-    engine: Engine, db: Db, query: Callable[[Sequence[Claimed]], Query[str]], state: Callable[[Db], None]
+    engine: Engine, db: Db, query: Callable[[Sequence[ClaimedJob]], Query[str]], state: Callable[[Db], None]
 ) -> None:
-    nobody = Claimed(NIL, NIL, "t", "{}", "default", 0, "", 0, 0, 0, 1, None, False, None, None)
+    nobody = ClaimedJob(NIL, NIL, "t", "{}", "default", 0, "", 0, 0, 0, 1, None, False, None, None)
     settle = Prepared(engine, query([nobody]))
     for _ in range(6):
         settle.explain(query([nobody]))

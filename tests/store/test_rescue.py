@@ -11,7 +11,7 @@ import pytest
 from rowlock import Rowlock
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Succeeded
-from rowlock.model.row import Claimed, Orphan, Rescued
+from rowlock.model.row import ClaimedJob, Orphan, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import claim, pauses, upkeep, workers
 from rowlock.worker.lease import Lease
@@ -41,7 +41,7 @@ def die(engine: Engine, db: Db) -> None:
     db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [engine.worker])
 
 
-def rescue(engine: Engine, *rows: Claimed) -> list[Rescued]:
+def rescue(engine: Engine, *rows: ClaimedJob) -> list[Rescued]:
     orphans = [Orphan(row.id, row.token) for row in rows]
     return engine.run(upkeep.rescue(orphans, crashes=3, keep=Keep(), actor="test"))
 

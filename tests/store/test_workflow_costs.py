@@ -16,8 +16,8 @@ from psycopg.rows import TupleRow
 
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Parked, Succeeded
-from rowlock.model.row import Claimed, NewJob
-from rowlock.model.step import Record, Spawned
+from rowlock.model.row import ClaimedJob, NewJob
+from rowlock.model.workflow.step import NewChild, StepUpdate
 from rowlock.store import settle as settle_store
 from rowlock.store.explain import open_steps, step_sum
 from rowlock.store.query import Query
@@ -28,7 +28,7 @@ from tests.store.test_plans import BATCH, Plan, Prepared, claim_query, load
 Db = psycopg.Connection[TupleRow]
 
 OTHERS = 10_000
-NOBODY = Claimed(
+NOBODY = ClaimedJob(
     *("00000000-0000-0000-0000-000000000000",) * 2, "w", "{}", "default", 0, "", 0, 0, 0, 1, None, False, None, None
 )._replace(version=1)
 
@@ -79,7 +79,7 @@ def others(db: Db, count: int = OTHERS) -> None:
     )
 
 
-def running(engine: Engine, db: Db, *, parent: bool = False) -> list[Claimed]:
+def running(engine: Engine, db: Db, *, parent: bool = False) -> list[ClaimedJob]:
     """A batch of workflows in a worker's hands; children, if they have a parent."""
     load(db, BATCH, priority=4)
     db.execute("update rowlock.jobs set version = 1, wakes = 1 where priority = 4")
@@ -93,34 +93,34 @@ def running(engine: Engine, db: Db, *, parent: bool = False) -> list[Claimed]:
     return engine.claim(BATCH)
 
 
-def record(rows: Sequence[Claimed]) -> Query[Any]:
+def record(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return steps.record(
-        [(row, Record("s", 1, "step", "done", value="1")) for row in rows], told={row.token: "{}" for row in rows}
+        [(row, StepUpdate("s", 1, "step", "done", value="1")) for row in rows], told={row.token: "{}" for row in rows}
     )
 
 
-def spawn(rows: Sequence[Claimed]) -> Query[Any]:
+def spawn(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return steps.spawn(
         [
-            (row, Spawned("t", 1, "{}", NewJob(new_id(), "default", "t", "{}", 0, 1, parent=row.id)))
+            (row, NewChild("t", 1, "{}", NewJob(new_id(), "default", "t", "{}", 0, 1, parent=row.id)))
             for row in rows
         ]
     )  # fmt: skip
 
 
-def remember(rows: Sequence[Claimed]) -> Query[Any]:
+def remember(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return steps.load([row.id for row in rows])
 
 
-def hear(rows: Sequence[Claimed]) -> Query[Any]:
+def hear(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return steps.load_signals([row.id for row in rows])
 
 
-def park(rows: Sequence[Claimed]) -> Query[Any]:
+def park(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return settle_store.return_workflows([(row, Parked(9, "signal")) for row in rows], told={})
 
 
-def settle(rows: Sequence[Claimed]) -> Query[Any]:
+def settle(rows: Sequence[ClaimedJob]) -> Query[Any]:
     return settle_store.settle_workflows([(row, Succeeded("1"), timedelta(days=1)) for row in rows], told={})
 
 

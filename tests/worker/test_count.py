@@ -15,9 +15,9 @@ import pytest
 from rowlock import Retry, Rowlock
 from rowlock.db.errors import Unreachable
 from rowlock.db.thread_connection import ReconnectingSyncConnection
-from rowlock.model.histogram import bucket, unpack
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
+from rowlock.model.stats.histogram import bucket, unpack
 from rowlock.store import claim
 from rowlock.store.query import Query
 from rowlock.store.stats import minutes
@@ -29,7 +29,7 @@ from tests.worker.working import Db, one, work_off
 
 T = TypeVar("T")
 
-ROW = Claimed(str(uuid4()), str(uuid4()), "t", "{}", "q", 0, "", 0, 0, 1, 10, None, False, None, None)
+ROW = ClaimedJob(str(uuid4()), str(uuid4()), "t", "{}", "q", 0, "", 0, 0, 1, 10, None, False, None, None)
 NOON = 1_800_000_000.0  # the start of a minute
 COUNTED = (
     "select queue, task, claimed, succeeded, failed, cancelled, retried from rowlock.minutes order by minute, task"

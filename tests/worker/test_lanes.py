@@ -6,7 +6,7 @@ import pytest
 
 from rowlock import InvalidOption, Rowlock
 from rowlock.model.ids import NIL
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store.claim import PRIORITIES, Lane
 from rowlock.worker.prefetch import PrefetchSize
 from rowlock.worker.queues import Floors, Queues, in_order
@@ -14,8 +14,8 @@ from tests.rows import Db
 from tests.worker.working import one, work_until
 
 
-def row(queue: str, priority: int, run_at: str, job_id: str) -> Claimed:
-    return Claimed(job_id, "token", "t", "{}", queue, priority, run_at, 0, 0, 1, 10, None, False, None, None)
+def row(queue: str, priority: int, run_at: str, job_id: str) -> ClaimedJob:
+    return ClaimedJob(job_id, "token", "t", "{}", queue, priority, run_at, 0, 0, 1, 10, None, False, None, None)
 
 
 def test_a_floor_is_the_furthest_place_claimed_in_its_lane() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from rowlock import InvalidOption, JobRecord, Retry, Rowlock, current_job
 from rowlock.model.record import Progress
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import jobs
 from rowlock.worker import progress
 from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress
@@ -25,7 +25,7 @@ from tests.engine import Engine
 from tests.waiting import auntil, until
 from tests.worker.working import Db, one, work_off, working
 
-ROW = Claimed(
+ROW = ClaimedJob(
     str(uuid4()), str(uuid4()), "t", "{}", "q", 0, "2024-01-01 00:00:00+00", 0, 0, 1, 1, None, False, None, None
 )
 
@@ -192,7 +192,7 @@ def test_many_words_from_many_threads_are_taken_once_for_each_attempt() -> None:
     assert then == []
 
 
-def count_up(board: ProgressBoard, row: Claimed) -> None:
+def count_up(board: ProgressBoard, row: ClaimedJob) -> None:
     for n in range(1001):
         board.update(row, n / 1000, None)
 
@@ -223,7 +223,7 @@ def test_a_thread_that_its_worker_has_left_behind_may_still_speak() -> None:
 # Refused
 
 
-def current_job_of(row: Claimed) -> CurrentJob:
+def current_job_of(row: ClaimedJob) -> CurrentJob:
     """What a handler has in hand that has said nothing yet, so that nobody else need be there."""
     nobody: Any = None
     return CurrentJob(RunningAttempt(row), ignore_progress, nobody, nobody)

@@ -12,7 +12,7 @@ import pytest
 
 from rowlock import LeaseLost, Rowlock, current_job
 from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.worker import prefetch
 from rowlock.worker.attempt import RunningAttempt, ignore_progress
 from rowlock.worker.call import Caller, Returned
@@ -25,9 +25,9 @@ from tests.waiting import auntil
 Finished = list[tuple[str, Unsettled]]
 
 
-def claimed(number: int, task: str = "holds", crashes: int = 0) -> Claimed:
+def claimed(number: int, task: str = "holds", crashes: int = 0) -> ClaimedJob:
     job = str(UUID(int=number))
-    return Claimed(job, f"{number}", task, "{}", "q", 0, "", 0, crashes, 1, 10, None, False, None, None)
+    return ClaimedJob(job, f"{number}", task, "{}", "q", 0, "", 0, crashes, 1, 10, None, False, None, None)
 
 
 def app_that_holds(told: list[str]) -> Rowlock:
@@ -86,7 +86,7 @@ def play(part: Callable[[Runner, list[str], Finished], Any], *, slots: int = 1) 
     return told, finished
 
 
-def take(runner: Runner, *rows: Claimed) -> None:
+def take(runner: Runner, *rows: ClaimedJob) -> None:
     runner.take(rows, asked=len(rows), round_trip=0.01)
 
 

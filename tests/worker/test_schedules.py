@@ -13,7 +13,9 @@ from psycopg.rows import TupleRow
 
 from rowlock import Rowlock, current_job
 from rowlock.db.thread_connection import ReconnectingSyncConnection
-from rowlock.model.schedule import Cron, Every, ScheduleSpec
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.rule import Every
+from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.store import pauses
 from rowlock.store.query import Query
 from rowlock.worker.schedule import LOOK_EVERY, Boot, Firer

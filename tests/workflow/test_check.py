@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from rowlock import InvalidOption, Rowlock, RowlockError, Workflow, current_job
-from rowlock.model.checked import CheckedWorkflow, WorkflowCheck
+from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck
 from rowlock.testing import drain
 from rowlock.workflow import check as checking
 from rowlock.workflow.context import Context

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, RowlockError
-from rowlock.model.timeline import TimelineBranch
+from rowlock.model.workflow.timeline import TimelineBranch
 from rowlock.store.workflows import records
 from tests.rows import Db, put
 from tests.worker.working import one

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rowlock import JobFailed, Rowlock, StepFailed, WorkflowError
-from rowlock.model.step import MOST_STEPS
+from rowlock.model.workflow.step import MOST_STEPS
 from rowlock.testing import drain
 from rowlock.workflow import execution as engine
 from rowlock.workflow.context import Context

@@ -9,7 +9,7 @@ import pytest
 
 from rowlock import Context, Filter, Job, JobFailed, Rowlock, Workflow
 from rowlock.model.filter import LIVE
-from rowlock.model.stats import Count
+from rowlock.model.stats.stats import Count
 from rowlock.testing import drain
 from tests.rows import Db, put
 from tests.worker.working import one

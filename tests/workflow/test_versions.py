@@ -11,7 +11,7 @@ import pytest
 
 from rowlock import Context, InvalidArguments, Rowlock, Workflow
 from rowlock.model.outcome import Blocked
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, workers
 from rowlock.testing import fire, travel
 from rowlock.worker.call import unknown
@@ -121,7 +121,7 @@ def test_what_a_worker_lacks_is_said_with_what_it_has(app: Rowlock, known: list[
     for version in known:
         declared(app, version)
     app.task(name="shop.check")(lambda: None)
-    row = Claimed(
+    row = ClaimedJob(
         str(uuid4()), "", "shop.checkout", "{}", "q", 0, "", 0, 0, 1, 1, None, False, None, None, version=3
     )  # fmt: skip
 

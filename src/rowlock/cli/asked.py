@@ -13,7 +13,7 @@ from rowlock.cli.calls import arguments_of
 from rowlock.cli.filters import gathered, named_values
 from rowlock.cli.moments import span
 from rowlock.model.names import PRIORITIES
-from rowlock.model.rule import MOST_CAUGHT_UP, CatchUp, Overlap
+from rowlock.model.schedule.rule import MOST_CAUGHT_UP, CatchUp, Overlap
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

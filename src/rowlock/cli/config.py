@@ -18,7 +18,7 @@ from rowlock.cli.parameters import worker_options
 from rowlock.db.address import Address, Schema
 from rowlock.db.setting import SettingValue
 from rowlock.errors import NotConfigured
-from rowlock.model.redact_url import redact_address
+from rowlock.model.redact import redact_address
 from rowlock.model.spec import Keep
 from rowlock.worker.settings import Timing, threads_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from rowlock.cli import words
-from rowlock.model.stats import Count, Rates
+from rowlock.model.stats.stats import Count, Rates
 
 UNKNOWN = "?"
 

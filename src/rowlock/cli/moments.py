@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import click
 
 from rowlock.errors import InvalidOption
-from rowlock.model.span import is_span, read_span
+from rowlock.model.formatting import is_span, read_span
 
 
 def span(typed: str) -> timedelta:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from rowlock.model.redact_url import redact_address
+from rowlock.model.redact import redact_address
 
 # -P, because the current folder goes on sys.path only when the app is imported, in a child as in its parent.
 OURSELVES = (sys.executable, "-P", "-m", "rowlock")

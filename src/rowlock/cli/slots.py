@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from rowlock.cli import words
 from rowlock.errors import InvalidOption
-from rowlock.model import rule_words
-from rowlock.model.cron import find_zone
-from rowlock.model.rule import Every
-from rowlock.model.schedule import Schedule
-from rowlock.model.span import typed_span
+from rowlock.model.formatting import typed_span
+from rowlock.model.schedule import rule_words
+from rowlock.model.schedule.cron import find_zone
+from rowlock.model.schedule.rule import Every
+from rowlock.model.schedule.schedule import Schedule
 
 _SOON = timedelta(days=6)
 

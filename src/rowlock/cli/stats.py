@@ -20,7 +20,7 @@ from rowlock.cli.workers import show_workers
 from rowlock.db.errors import readable_errors
 from rowlock.errors import RowlockError
 from rowlock.model.pause import Pause
-from rowlock.model.stats import DatabaseStats, FleetStats, Recent, Stats
+from rowlock.model.stats.stats import DatabaseStats, FleetStats, Recent, Stats
 
 # What can become of an attempt, as `app.rates()` names it → as it is said.
 _OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancelled", "retried": "tried again"}

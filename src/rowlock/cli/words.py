@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rowlock.model.printable import line, lines
-from rowlock.model.words import age, count, instant, size, span
+from rowlock.model.formatting import age, count, instant, line, lines, size, span
 
 __all__ = ["age", "compact", "count", "instant", "line", "lines", "size", "span"]
 

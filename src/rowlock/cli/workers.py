@@ -13,7 +13,7 @@ from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.model.redact import redact_text
-from rowlock.model.stats import WorkerStats
+from rowlock.model.stats.stats import WorkerStats
 
 
 @click.command(epilog=EXIT_CODES_OF_LOOKS)

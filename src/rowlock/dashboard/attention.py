@@ -8,12 +8,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, Literal
 
-from rowlock.doctor.blocked import CAUSES
+from rowlock.doctor.locks import CAUSES
 from rowlock.model.checkup import Checkup, Finding
+from rowlock.model.formatting import count, span
 from rowlock.model.pause import Pause
-from rowlock.model.schedule import Schedule
-from rowlock.model.stats import Count, Stats
-from rowlock.model.words import count, span
+from rowlock.model.schedule.schedule import Schedule
+from rowlock.model.stats.stats import Count, Stats
 from rowlock.store.stats.counts import ApprovalsCount
 
 Urgency = Literal["red", "amber", "approval", "paused"]

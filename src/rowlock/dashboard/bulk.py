@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from rowlock.dashboard.wanted import Wanted, read_argument
+from rowlock.model.formatting import count
 from rowlock.model.verb import VerbName
-from rowlock.model.words import count
 from rowlock.operate import Jobs
 
 # The verb of the library that does it.

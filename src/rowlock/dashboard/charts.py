@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from rowlock.model.series import Point, Series
-from rowlock.model.stats import Durations
-from rowlock.model.words import span
+from rowlock.model.formatting import span
+from rowlock.model.stats.series import Point, Series
+from rowlock.model.stats.stats import Durations
 
 Unit = Literal["/s", "/min", "s"]
 Look = tuple[str, tuple[int, ...]]  # colour and dash

@@ -12,10 +12,10 @@ from typing import Final
 from rowlock.dashboard.desk import Desk
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.look import enough_after
-from rowlock.model.answer import Preview
 from rowlock.model.filter import Filter
+from rowlock.model.formatting import count
+from rowlock.model.results import Preview
 from rowlock.model.verb import VERBS, VerbName
-from rowlock.model.words import count
 from rowlock.store.find import pages, windows
 
 _WITHIN: Final = timedelta(seconds=1)

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Final, Literal
 
-from rowlock.model.timeline import TimelineStep
-from rowlock.model.words import span
+from rowlock.model.formatting import span
+from rowlock.model.workflow.timeline import TimelineStep
 
 Look = Literal["done", "failed", "tried", "sleep", "wait", "over", "child", "undo", "branch", "running", "mark"]
 

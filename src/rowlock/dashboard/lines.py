@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
-from rowlock.model.timeline import TimelineBranch, TimelineStep
+from rowlock.model.workflow.timeline import TimelineBranch, TimelineStep
 from rowlock.store.workflows.timeline import Values, with_values
 
 MOST_LINES: Final = 300

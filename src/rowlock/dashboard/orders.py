@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from rowlock.errors import RowlockError
-from rowlock.model.answer import Done
 from rowlock.model.ids import new_id
+from rowlock.model.results import Done
 from rowlock.model.verb import VerbName
 
 log = logging.getLogger("rowlock.dashboard")

@@ -18,8 +18,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rowlock.dashboard.excerpt import Excerpt
-from rowlock.model import words
-from rowlock.model.span import typed_span
+from rowlock.model import formatting
+from rowlock.model.formatting import typed_span
 
 VERSION: Final = version("rowlock")
 STATIC: Final = Path(__file__).parent / "static"
@@ -50,10 +50,10 @@ def templates(*packages: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "span": words.span,
-        "instant": words.instant,
+        "span": formatting.span,
+        "instant": formatting.instant,
         "code": code,
-        "size": words.size,
+        "size": formatting.size,
         "json": pretty,
         "short": short,
         "at": at,
@@ -65,7 +65,7 @@ def templates(*packages: str) -> Environment:
         "typed": typed_span,
     }
     environment.tests["excerpt"] = lambda value: isinstance(value, Excerpt)
-    environment.globals |= {"count": words.count, "version": VERSION, "assets": assets(), "timedelta": timedelta}
+    environment.globals |= {"count": formatting.count, "version": VERSION, "assets": assets(), "timedelta": timedelta}
     return environment
 
 
@@ -112,7 +112,7 @@ def _exactly(text: str) -> Markup:
 
 def exact(moment: datetime) -> Markup:
     """An instant to the second: in UTC, until our script writes it as the reader's clocks have it."""
-    utc = words.instant(moment)
+    utc = formatting.instant(moment)
     return Markup('<time datetime="{}" data-exact>{} UTC</time>').format(utc, utc[:-1].replace("T", " "))
 
 
@@ -143,7 +143,7 @@ def at(moment: datetime | None, now: datetime) -> Markup:
     if moment is None:
         return Markup("")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
-        moment.isoformat(), words.instant(moment), words.age(moment, now)
+        moment.isoformat(), formatting.instant(moment), formatting.age(moment, now)
     )
 
 

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from rowlock.dashboard.page import Asked
 from rowlock.errors import InvalidOption
 from rowlock.model.filter import Filter
+from rowlock.model.formatting import is_span, read_span
 from rowlock.model.record import State
-from rowlock.model.span import is_span, read_span
 
 _MOST_IDS: Final = 1_000
 _MOST_ARGS: Final = 20

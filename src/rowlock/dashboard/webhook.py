@@ -24,9 +24,9 @@ from rowlock.app import Rowlock
 from rowlock.dashboard.sender import Sender
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, WorkflowError
 from rowlock.model.filter import Filter
+from rowlock.model.formatting import span
 from rowlock.model.names import shown
 from rowlock.model.record import JobRecord
-from rowlock.model.words import span
 from rowlock.store import explain
 from rowlock.store.find import pages, windows
 from rowlock.store.query import Conversation, alone

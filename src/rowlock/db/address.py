@@ -19,7 +19,7 @@ from rowlock.db.setting import Setting, check_span, parse_seconds
 from rowlock.db.threads import in_own_thread
 from rowlock.errors import InvalidOption, NotConfigured
 from rowlock.model.names import check_schema, shown
-from rowlock.model.redact_url import redact_address
+from rowlock.model.redact import redact_address
 from rowlock.store.query import DEFAULT_SCHEMA
 
 _SCHEME = re.compile(r"^(?P<scheme>[a-z][a-z0-9]*)(\+[a-z0-9_]+)?:", re.IGNORECASE)

@@ -13,7 +13,7 @@ import psycopg
 
 from rowlock.db.session import Late, Server, connect
 from rowlock.errors import RowlockError
-from rowlock.model.redact_url import redact_address
+from rowlock.model.redact import redact_address
 
 if TYPE_CHECKING:
     from rowlock.db.database import Database

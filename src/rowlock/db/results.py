@@ -28,7 +28,7 @@ from rowlock.db.database import Database
 from rowlock.db.errors import Unreachable, first_line
 from rowlock.db.session import Session
 from rowlock.db.thread_connection import ReconnectingSyncConnection
-from rowlock.model.row import Ending
+from rowlock.model.row import JobEnd
 from rowlock.store import results
 
 log = logging.getLogger("rowlock.results")
@@ -70,7 +70,7 @@ class ResultWaiters:
         self._empty()
 
     def _empty(self) -> None:
-        self._waits: dict[str, set[Future[Ending]]] = {}
+        self._waits: dict[str, set[Future[JobEnd]]] = {}
         self._seen: set[str] = set()  # those of them that were live when somebody looked
         self._new: list[str] = []
         self._gone: list[str] = []
@@ -78,10 +78,10 @@ class ResultWaiters:
 
     # For those who wait
 
-    def enter(self, job_id: str) -> Future[Ending]:
+    def enter(self, job_id: str) -> Future[JobEnd]:
         """The end of a job, when it comes; cancel it to wait no longer. All who wait for one job share its look-ups."""
         self.database.within.check_own()  # the listener may be there from before
-        end: Future[Ending] = Future()
+        end: Future[JobEnd] = Future()
         with self._lock:
             if job_id not in self._waits:
                 self._waits[job_id] = set()
@@ -94,7 +94,7 @@ class ResultWaiters:
         end.add_done_callback(partial(self._leave, job_id))
         return end
 
-    def _leave(self, job_id: str, end: Future[Ending]) -> None:
+    def _leave(self, job_id: str, end: Future[JobEnd]) -> None:
         """Somebody waits no longer: an answer has come, and the job is not here any more, or none is wanted."""
         with self._lock:
             others = self._waits.get(job_id)
@@ -144,7 +144,7 @@ class ResultWaiters:
         with self._lock:
             return [job_id for job_id in jobs if job_id in self._waits]
 
-    def answer(self, endings: Iterable[Ending], *, looked_for: Iterable[str]) -> None:
+    def answer(self, endings: Iterable[JobEnd], *, looked_for: Iterable[str]) -> None:
         """Tell those who wait; what was looked for and has not ended is live."""
         told = []
         with self._lock:

@@ -13,7 +13,7 @@ from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import Ledger
 from rowlock.demo.picture import Card, CardState, Checkout, Chip, Picture
 from rowlock.demo.watch import Watch
-from rowlock.model.timeline import Timeline
+from rowlock.model.workflow.timeline import Timeline
 from rowlock.store.results import JobStatus
 from rowlock.store.stats.workers import WorkerRow
 

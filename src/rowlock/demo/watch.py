@@ -12,7 +12,7 @@ from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import LIVE, Audit, Ledger
 from rowlock.demo.scene import Bench, Happening, Scene
-from rowlock.model.answer import Event
+from rowlock.model.results import Event
 from rowlock.store import events as events_store
 from rowlock.store import results
 from rowlock.store.results import JobStatus

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from rowlock.doctor.judging import Line, by_bounds, several, why
+from rowlock.doctor.check import Check, by_bounds, several, why
 from rowlock.model.checkup import Finding
-from rowlock.model.words import count, instant, span
-from rowlock.store.doctor import Peak
-from rowlock.store.doctor_rounds import BATCH, Facts, JobCost, Trial
+from rowlock.model.formatting import count, instant, span
+from rowlock.store.doctor.checkup_facts import BATCH, Facts, JobCost, Trial
+from rowlock.store.doctor.queries import Peak
 
 _CLAIM, _LOAD = "claim", "load"
 _INDEX = "jobs_ready"
@@ -34,7 +34,7 @@ def judge_claims(facts: Facts, trial: Trial | None) -> Iterator[Finding]:
 
 
 def _plan(trial: Trial) -> Finding:
-    line = Line(_CLAIM, "claim index")
+    line = Check(_CLAIM, "claim index")
     if trial.unknown.get("claim"):
         return line.unknown(trial.unknown["claim"])
     astray = [queue for queue, cost in trial.claims.items() if _INDEX not in cost.indexes]
@@ -51,7 +51,7 @@ def _plan(trial: Trial) -> Finding:
 
 
 def _pages(facts: Facts, trial: Trial) -> Finding:
-    line = Line(_CLAIM, "claim pages")
+    line = Check(_CLAIM, "claim pages")
     looked = facts.stats.database.claim if facts.stats else None
     if trial.claims:
         figures = {queue: (cost.buffers, cost.rows) for queue, cost in trial.claims.items()}
@@ -76,7 +76,7 @@ def _pages(facts: Facts, trial: Trial) -> Finding:
 
 
 def _time(facts: Facts) -> Finding:
-    line = Line(_CLAIM, "claim time")
+    line = Check(_CLAIM, "claim time")
     if facts.stats is None or facts.stats.fleet.workers is None:
         return line.unknown(why(facts, "workers"))
     claims = facts.stats.fleet.claims
@@ -95,7 +95,7 @@ def _time(facts: Facts) -> Finding:
 
 def judge_load(facts: Facts, trial: Trial) -> Iterator[Finding]:
     """How much of one core of the server the busiest minute took, by what a job costs now."""
-    line = Line(_LOAD, "share of a core")
+    line = Check(_LOAD, "share of a core")
     if trial.job is None:
         yield line.unknown(trial.unknown.get("job"))
         return

@@ -9,17 +9,18 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from rowlock.db.database import Database
-from rowlock.doctor.blocked import folded, judge_duties, judge_locks, judge_rows
 from rowlock.doctor.claims import judge_claims, judge_load
-from rowlock.doctor.fleet import judge_fleet
+from rowlock.doctor.locks import folded, judge_duties, judge_locks, judge_rows
 from rowlock.doctor.schema import judge_schema
 from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
 from rowlock.doctor.work import judge_work
+from rowlock.doctor.workers import judge_fleet
 from rowlock.errors import InvalidOption
 from rowlock.model.checkup import Checkup, Finding
-from rowlock.store import doctor, schema
-from rowlock.store.doctor_rounds import Facts, Trial, look, try_out
+from rowlock.store import schema
+from rowlock.store.doctor import queries
+from rowlock.store.doctor.checkup_facts import Facts, Trial, gather, try_out
 from rowlock.store.query import alone
 
 TARGET = timedelta(seconds=60)
@@ -41,27 +42,27 @@ def examine(database: Database, *, target: timedelta, longest: timedelta) -> Che
     if target <= timedelta(0):
         raise InvalidOption(f"target={target!r} must be a timedelta of more than zero; write timedelta(seconds=60)")
     ours = version("rowlock")
-    facts = database.converse(lambda _resend: look(database.schema, longest=longest))
+    facts = database.converse(lambda _resend: gather(database.schema, longest=longest))
     trial = _try_out(database, facts, ours)
     clock = min((_compare_clocks(database) for _ in range(_CLOCK_LOOKS)), key=lambda one: one.unsure)
     at = facts.stats.at if facts.stats else database.converse(lambda _resend: alone(schema.now()))[0]
     return Checkup(at, folded(_judge(facts, trial, clock, target=target, version=ours)))
 
 
-class LookedOver(NamedTuple):
+class Inspection(NamedTuple):
     """What a look alone has found, and what that says."""
 
     facts: Facts
     checkup: Checkup
 
 
-async def alook_over(database: Database, *, longest: timedelta, target: timedelta = TARGET) -> LookedOver:
+async def ainspect(database: Database, *, longest: timedelta, target: timedelta = TARGET) -> Inspection:
     """As `examine`, for whoever only looks: nothing is tried out, and the lines that need a trial are left out."""
-    facts = await database.aconverse(lambda _resend: look(database.schema, longest=longest))
+    facts = await database.aconverse(lambda _resend: gather(database.schema, longest=longest))
     clock = min([await _acompare_clocks(database) for _ in range(_CLOCK_LOOKS)], key=lambda one: one.unsure)
     at = facts.stats.at if facts.stats else (await database.aconverse(lambda _resend: alone(schema.now())))[0]
     findings = _judge(facts, None, clock, target=target, version=version("rowlock"))
-    return LookedOver(facts, Checkup(at, folded(findings)))
+    return Inspection(facts, Checkup(at, folded(findings)))
 
 
 def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
@@ -89,13 +90,13 @@ def _looked_into(facts: Facts) -> list[str]:
 def _compare_clocks(database: Database) -> _Clock:
     """Ask for the server's time in between two looks at our own."""
     before = time.time()
-    [there] = database.converse(lambda _resend: alone(doctor.clock()), atomic=False)
+    [there] = database.converse(lambda _resend: alone(queries.clock()), atomic=False)
     return _compared(before, there, time.time())
 
 
 async def _acompare_clocks(database: Database) -> _Clock:
     before = time.time()
-    [there] = await database.aconverse(lambda _resend: alone(doctor.clock()), atomic=False)
+    [there] = await database.aconverse(lambda _resend: alone(queries.clock()), atomic=False)
     return _compared(before, there, time.time())
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from rowlock.doctor.judging import Line, by_bounds, several, why, worst
+from rowlock.doctor.check import Check, by_bounds, several, why, worst
 from rowlock.model.checkup import Finding, Level
-from rowlock.model.words import count, span
-from rowlock.store.doctor import InTransaction
-from rowlock.store.doctor_rounds import Facts
+from rowlock.model.formatting import count, span
+from rowlock.store.doctor.checkup_facts import Facts
+from rowlock.store.doctor.queries import InTransaction
 
 _GROUP = "server"
 OLDEST_SUPPORTED, NEWEST_TRIED = 14, 18
@@ -44,7 +44,7 @@ def judge_server(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    line = Line(_GROUP, "version")
+    line = Check(_GROUP, "version")
     if facts.server is None:
         return line.unknown(why(facts, "server"))
     major = facts.server.version // 10_000
@@ -58,7 +58,7 @@ def _version(facts: Facts) -> Finding:
 
 
 def _writable(facts: Facts) -> Finding:
-    line = Line(_GROUP, "writable")
+    line = Check(_GROUP, "writable")
     if facts.server is None:
         return line.unknown(why(facts, "server"))
     if facts.server.recovering:
@@ -79,7 +79,7 @@ def _writable(facts: Facts) -> Finding:
 
 
 def _switch(facts: Facts, name: str, danger: str) -> Finding:
-    line = Line(_GROUP, name)
+    line = Check(_GROUP, name)
     value = facts.settings.get(name)
     if value is None:
         return line.unknown(why(facts, "settings"))
@@ -89,7 +89,7 @@ def _switch(facts: Facts, name: str, danger: str) -> Finding:
 
 
 def _synchronous_commit(facts: Facts) -> Finding:
-    line = Line(_GROUP, "synchronous_commit")
+    line = Check(_GROUP, "synchronous_commit")
     value = facts.settings.get("synchronous_commit")
     if value is None:
         return line.unknown(why(facts, "settings"))
@@ -109,7 +109,7 @@ def _synchronous_commit(facts: Facts) -> Finding:
 
 
 def _standbys(facts: Facts) -> Finding:
-    line = Line(_GROUP, "synchronous standbys")
+    line = Check(_GROUP, "synchronous standbys")
     named = facts.settings.get("synchronous_standby_names")
     if named is None:
         return line.unknown(why(facts, "settings"))
@@ -136,7 +136,7 @@ def _standbys(facts: Facts) -> Finding:
 
 
 def _isolation(facts: Facts) -> Finding:
-    line = Line(_GROUP, "isolation")
+    line = Check(_GROUP, "isolation")
     value = facts.settings.get("default_transaction_isolation")
     if value is None:
         return line.unknown(why(facts, "settings"))
@@ -152,7 +152,7 @@ def _isolation(facts: Facts) -> Finding:
 
 def _silence(facts: Facts) -> Finding:
     """Only ever green: it is off by default, and what comes of that is seen in the snapshots."""
-    line = Line(_GROUP, "idle transactions")
+    line = Check(_GROUP, "idle transactions")
     value = facts.settings.get("idle_in_transaction_session_timeout")
     if value is None:
         return line.unknown(why(facts, "settings"))
@@ -164,7 +164,7 @@ def _silence(facts: Facts) -> Finding:
 
 
 def _connections(facts: Facts) -> Finding:
-    line = Line(_GROUP, "connections")
+    line = Check(_GROUP, "connections")
     if facts.stats is None or facts.stats.database.connections is None:
         return line.unknown(why(facts, "connections"))
     found = facts.stats.database.connections
@@ -185,7 +185,7 @@ def _connections(facts: Facts) -> Finding:
 
 
 def _notifications(facts: Facts) -> Finding:
-    line = Line(_GROUP, "notify queue")
+    line = Check(_GROUP, "notify queue")
     if facts.notifications is None:
         return line.unknown(why(facts, "notifications"))
     amber, red = _NOTIFICATIONS
@@ -209,7 +209,7 @@ def _end_of(sessions: Sequence[InTransaction] | None) -> str:
 
 
 def _wraparound(facts: Facts) -> Finding:
-    line = Line(_GROUP, "wraparound")
+    line = Check(_GROUP, "wraparound")
     if facts.server is None:
         return line.unknown(why(facts, "server"))
     freeze = int(facts.settings.get("autovacuum_freeze_max_age", 200_000_000))
@@ -232,7 +232,7 @@ def _wraparound(facts: Facts) -> Finding:
 
 def judge_clock(facts: Facts, *, ahead: timedelta, unsure: timedelta) -> Iterator[Finding]:
     """Ours against the server's, and the server's against what our statements take for now."""
-    line = Line(_GROUP, "clock")
+    line = Check(_GROUP, "clock")
     difference = max(timedelta(0), abs(ahead) - unsure)
     amber, red = (bound.total_seconds() for bound in _CLOCK)
     yield line.judged(
@@ -243,7 +243,7 @@ def judge_clock(facts: Facts, *, ahead: timedelta, unsure: timedelta) -> Iterato
         do="run NTP on both; delay= is counted by the server's clock alone",
         value=ahead.total_seconds(),
     )
-    moved = Line(_GROUP, "moved clock")
+    moved = Check(_GROUP, "moved clock")
     if facts.server is None:
         yield moved.unknown(why(facts, "server"))
     elif facts.server.ahead:

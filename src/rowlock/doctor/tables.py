@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 
-from rowlock.doctor.judging import Line, by_bounds, several, why
+from rowlock.doctor.check import Check, by_bounds, several, why
 from rowlock.model.checkup import Finding, Level
-from rowlock.model.stats import Snapshot
-from rowlock.model.words import age, count, span
-from rowlock.store.doctor import TableNow
-from rowlock.store.doctor_rounds import Facts
+from rowlock.model.formatting import age, count, span
+from rowlock.model.stats.stats import Snapshot
+from rowlock.store.doctor.checkup_facts import Facts
+from rowlock.store.doctor.queries import TableNow
 from rowlock.store.schema import PARTITIONED, Partition
 
 _GROUP = "tables"
@@ -50,7 +50,7 @@ def judge_tables(facts: Facts) -> Iterator[Finding]:
 
 
 def _autovacuum(facts: Facts) -> Finding:
-    line = Line(_GROUP, "autovacuum")
+    line = Check(_GROUP, "autovacuum")
     switches = {name: facts.settings.get(name) for name in ("autovacuum", "track_counts")}
     if None in switches.values() or facts.tables is None:
         return line.unknown(why(facts, "settings") or why(facts, "tables"))
@@ -101,7 +101,7 @@ def _tolerated(facts: Facts, table: TableNow) -> float:
 
 
 def _dead_rows(facts: Facts) -> Finding:
-    line = Line(_GROUP, "dead rows")
+    line = Check(_GROUP, "dead rows")
     if facts.tables is None or facts.stats is None:
         return line.unknown(why(facts, "tables"))
     level, table = dead_rows(facts)
@@ -119,7 +119,7 @@ def _dead_rows(facts: Facts) -> Finding:
 
 
 def _snapshots(facts: Facts) -> Finding:
-    line = Line(_GROUP, "oldest snapshot")
+    line = Check(_GROUP, "oldest snapshot")
     found = facts.stats.database.snapshots if facts.stats else None
     if found is None:
         return line.unknown(why(facts, "snapshots"))
@@ -165,7 +165,7 @@ def _end(one: Snapshot) -> str:
 
 
 def _locks(facts: Facts) -> Finding:
-    line = Line(_GROUP, "lock waits")
+    line = Check(_GROUP, "lock waits")
     found = facts.stats.database.lock_waits if facts.stats else None
     if found is None:
         return line.unknown(why(facts, "lock_waits"))
@@ -185,7 +185,7 @@ def _locks(facts: Facts) -> Finding:
 
 
 def _bloat(facts: Facts) -> Finding:
-    line = Line(_GROUP, "bloat")
+    line = Check(_GROUP, "bloat")
     jobs = next((table for table in facts.tables or () if table.name == "jobs"), None)
     if jobs is None:
         return line.unknown(why(facts, "tables") or "there is no table of jobs")
@@ -210,7 +210,7 @@ def _beyond(size: float, times: float) -> Level:
 
 
 def _retention(facts: Facts) -> Finding:
-    line = Line(_GROUP, "retention")
+    line = Check(_GROUP, "retention")
     if facts.parts is None or facts.stats is None or facts.today is None:
         return line.unknown(why(facts, "partitions"))
     today = facts.today
@@ -228,7 +228,7 @@ def _retention(facts: Facts) -> Finding:
 
 
 def _parts(facts: Facts) -> Finding:
-    line = Line(_GROUP, "partitions ahead")
+    line = Check(_GROUP, "partitions ahead")
     if facts.parts is None or facts.today is None or facts.longest is None:
         return line.unknown(why(facts, "partitions"))
     today = facts.today
@@ -259,7 +259,7 @@ def _days_ahead(parts: Iterable[Partition], today: date, needed: date) -> int:
 
 
 def _default_parts(facts: Facts) -> Finding:
-    line = Line(_GROUP, "default partition")
+    line = Check(_GROUP, "default partition")
     if facts.tables is None:
         return line.unknown(why(facts, "tables"))
     found = [table.name for table in facts.tables if table.is_default]

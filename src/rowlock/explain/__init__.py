@@ -16,31 +16,30 @@ from rowlock.explain.parked import beside
 from rowlock.explain.pending import why_it_is_not_running
 from rowlock.explain.phrases import instant_of
 from rowlock.explain.running import how_it_runs
+from rowlock.model.explain_facts import Situation
 from rowlock.model.explanation import Cause, Explanation
-from rowlock.model.handler import Handler
 from rowlock.model.record import JobRecord
-from rowlock.model.situation import Situation
-from rowlock.model.spec import Keep
+from rowlock.model.spec import Handler, Keep
 from rowlock.store import explain as store
 from rowlock.store.query import Conversation
 
-Known = Callable[[str, int | None], Handler | None]
+HandlerLookup = Callable[[str, int | None], Handler | None]
 """The code that this process has for a task, or for a version of a workflow, if it has any."""
 
 
-def explaining(
-    job_id: UUID, *, known: Known, keep: Keep, uncommitted: bool = False
+def explain_job(
+    job_id: UUID, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False
 ) -> Callable[[bool], Conversation[Explanation]]:
     """What to say to explain a job. `uncommitted`: whoever enqueued it has not committed yet, as far as we know."""
 
     def begin(_resend: bool) -> Conversation[Explanation]:  # noqa: FBT001  as converse calls it
-        situation = yield from store.look(job_id)
-        return explained(situation, known=known, keep=keep, uncommitted=uncommitted)
+        situation = yield from store.gather_facts(job_id)
+        return explanation_of(situation, known=known, keep=keep, uncommitted=uncommitted)
 
     return begin
 
 
-def explained(situation: Situation, *, known: Known, keep: Keep, uncommitted: bool = False) -> Explanation:
+def explanation_of(situation: Situation, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False) -> Explanation:
     """The answer to what was found."""
     record = situation.record
     if situation.locked is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rowlock.explain.phrases import because, command, instant_of, last_error
+from rowlock.model.explain_facts import Situation
 from rowlock.model.explanation import Cause
+from rowlock.model.formatting import count, span
 from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
-from rowlock.model.situation import Situation
-from rowlock.model.words import count, span
 
 _FAILED: Final = {
     "exhausted": "all its attempts are spent",

@@ -7,16 +7,16 @@ from typing import Final
 
 from rowlock.explain.phrases import because, command, instant_of
 from rowlock.model import ids
+from rowlock.model.explain_facts import Situation, TableLock
 from rowlock.model.explanation import Cause
-from rowlock.model.situation import Locked, Situation
+from rowlock.model.formatting import span
 from rowlock.model.spec import Keep
-from rowlock.model.words import span
 
 # Ids are made by clients' clocks.
 _SKEW: Final = timedelta(minutes=5)
 
 
-def why_nobody_can_look(locked: Locked) -> Cause:
+def why_nobody_can_look(locked: TableLock) -> Cause:
     """Somebody has locked the table: neither this job nor any other can be read, or moves."""
     says = (
         f"Nobody can read the table of {locked.table}, workers neither: {locked.name} has held an exclusive lock on it "

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowlock.explain.phrases import because, command, error_of, instant_of, listed
+from rowlock.model.explain_facts import OpenStep, Situation
 from rowlock.model.explanation import Cause
+from rowlock.model.formatting import count
 from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
-from rowlock.model.situation import OpenStep, Situation
-from rowlock.model.words import count
 
 # What a blocked workflow's reason begins with, and where in it what to do begins.
 _CHANGED = "changed code: "

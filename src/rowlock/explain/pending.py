@@ -12,15 +12,15 @@ from pydantic_core import to_json
 from rowlock.errors import InvalidArguments, TaskError
 from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
 from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed
+from rowlock.model.explain_facts import Candidate, JobLock, Situation
 from rowlock.model.explanation import Cause
-from rowlock.model.handler import Handler
+from rowlock.model.formatting import count, span
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
-from rowlock.model.situation import Candidate, Hold, Situation
-from rowlock.model.stats import Count
-from rowlock.model.words import count, span
+from rowlock.model.spec import Handler
+from rowlock.model.stats.stats import Count
 
 # A claim, or an operator's verb, has a row for some milliseconds.
 _LONG_HELD = 1.0
@@ -61,12 +61,12 @@ def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None)
         yield _no_longer_fits(record, f"the code of this process: {misfit}")
 
 
-def _is_held_long(hold: Hold) -> bool:
+def _is_held_long(hold: JobLock) -> bool:
     """Whether whoever has the row is none that claims it just now."""
     return hold.seconds is None or hold.seconds >= _LONG_HELD
 
 
-def _row_locked(hold: Hold) -> Cause:
+def _row_locked(hold: JobLock) -> Cause:
     since = "" if hold.seconds is None else f", whose transaction began {span(timedelta(seconds=hold.seconds))} ago"
     says = f"Its row is locked by {hold.name}{since}: workers pass over it until that transaction ends."
     do = f"commit or roll back there, or select pg_terminate_backend({hold.pid})"

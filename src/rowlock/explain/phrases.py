@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from rowlock.model.explain_facts import StepError
+from rowlock.model.formatting import age, instant
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.redact import redact_text
-from rowlock.model.situation import StepError
-from rowlock.model.words import age, instant
 
 _MOST_NAMED: Final = 5
 _LONGEST_ERROR: Final = 200

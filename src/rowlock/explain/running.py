@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowlock.explain.phrases import a_worker, because, instant_of
+from rowlock.model.explain_facts import Candidate, Situation
 from rowlock.model.explanation import Cause
+from rowlock.model.formatting import count, span
 from rowlock.model.record import JobRecord
-from rowlock.model.situation import Candidate, Situation
-from rowlock.model.words import count, span
 from rowlock.store.claim import SUSPECT_FROM
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.model.names import MAX_KEY, MAX_NAME, MAX_TAG, check_moment, check_text, shown
-from rowlock.model.payload import encode_untyped
+from rowlock.model.payload.arguments import encode_untyped
 from rowlock.model.record import State
 
 STATES: Final[tuple[State, ...]] = get_args(State)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from rowlock.errors import InvalidOption
+from rowlock.model.names import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +26,60 @@ class Pause:
         return {
             name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(self).items()
         }
+
+
+MOST_FAILURES: Final = 1_000
+_LONGEST: Final = timedelta(days=365)
+_UNITS: Final = (
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+    ("second", timedelta(seconds=1)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """A circuit breaker: when so many attempts of a task have failed `within` so long, on all workers, it is paused.
+
+    It goes on by itself after `pause`, or when somebody resumes it.
+    """
+
+    failures: int = 20
+    within: timedelta = timedelta(minutes=1)
+    pause: timedelta = timedelta(minutes=5)
+
+    def __post_init__(self) -> None:
+        if type(self.failures) is not int:
+            raise InvalidOption(f"Breaker(failures=…) must be an int, not {type(self.failures).__name__}")
+        if not 1 <= self.failures <= MOST_FAILURES:
+            raise InvalidOption(
+                f"Breaker(failures={shown(self.failures)}) is out of range; use 1 (the first one) to {MOST_FAILURES:,}"
+            )
+        _check_span("within", self.within)
+        _check_span("pause", self.pause)
+
+    def why(self, error: str) -> str:
+        """Why the task is paused, in words; `error` is the type of the last one."""
+        return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.within)}, the last: {error}"
+
+
+def _check_span(name: str, value: timedelta) -> None:
+    if not isinstance(value, timedelta):
+        raise InvalidOption(
+            f"Breaker({name}=…) must be a timedelta, not {type(value).__name__}; write timedelta(minutes=…)"
+        )
+    if not timedelta(0) < value <= _LONGEST:
+        raise InvalidOption(f"Breaker({name}={value}) is out of range; use more than zero, up to {_LONGEST.days} days")
+
+
+def _words(span: timedelta) -> str:
+    """`90 minutes`, `1 day`: in the largest unit of which it is a whole number."""
+    for unit, length in _UNITS:
+        if not span % length:
+            return _counted(span // length, unit)
+    return f"{span / timedelta(seconds=1):g} seconds"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

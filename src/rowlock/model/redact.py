@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
-from rowlock.model.redact_url import MARK, redact_urls
-from rowlock.model.secret_name import check_names, is_secret
+from rowlock.errors import InvalidOption
 
 __all__ = ["MARK", "redact", "redact_text"]
 
@@ -229,3 +229,142 @@ def _closing(line: str, at: int) -> int:
         if not deep:
             return bracket.end()
     return len(line.rstrip("\r\n"))
+
+
+MARK: Final = "***"
+"""What stands in the place of a secret."""
+
+_WORD: Final = re.compile(r"\S+")
+# Up to the password. An address in brackets has no user before it.
+_USER: Final = re.compile(r"://[^\s:/@\[]*+:")
+# People write @ and / in passwords, too, so the last @ ends it; but in a longer text the quote behind an address does.
+_PASSWORD: Final = re.compile(r"[^@]*+(?:@[^@\"'<>]*+(?=@))*+")
+# What follows the host's colon and is no password, though an @ comes later: http://localhost:8080/users/ada@example.org
+_PORT: Final = re.compile(r"[0-9]{1,5}[/?#\"'<>)\]}]")
+# In libpq's own form it may stand in quotes, and spaces around the =.
+_ASSIGNED: Final = re.compile(r"((?:ssl)?password\s*+=\s*+)(?:'(?:[^'\\]|\\.)*+'|\S+)")
+
+
+def redact_address(conninfo: str) -> str:
+    """A connection string, as a URL or in libpq's own form, that may be shown."""
+    return _ASSIGNED.sub(rf"\1{MARK}", redact_urls(conninfo))
+
+
+def redact_urls(text: str) -> str:
+    """A text whose URLs may be shown: `postgresql://ada:***@db/shop`."""
+    return _WORD.sub(lambda match: _word(match[0]), text) if "://" in text else text
+
+
+def _word(word: str) -> str:
+    last = word.rfind("@")
+    shown, done = [], 0
+    while done < last and (user := _USER.search(word, done)) and user.end() <= last:
+        shown.append(word[done : user.end()])
+        done = user.end()
+        if not _PORT.match(word, done) and (password := _PASSWORD.match(word, done)):
+            shown.append(MARK)
+            done = password.end()
+    return "".join([*shown, word[done:]])
+
+
+_WORD_OF_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_LONGEST: Final = 200  # characters of a name that are looked at, from its end
+
+# Secrets also where the words before them are joined to them: dbpassword, accesstoken, x_apikey.
+_JOINED: Final = (
+    *("password", "passwd", "passphrase", "passcode", "secret", "token", "credential"),
+    *("apikey", "privatekey", "accesskey", "secretkey", "signingkey", "encryptionkey", "masterkey", "sshkey"),
+    *("authkey", "sessionkey", "accountkey", "sharedkey", "hmackey"),
+    *("dbpass", "userpass", "smtppass", "mailpass", "ftppass", "adminpass", "rootpass", "loginpass"),
+    *("sessionid", "creditcard", "cardnumber", "cardno", "securitycode", "socialsecuritynumber", "accountnumber"),
+    *("recoveryphrase", "seedphrase"),
+)
+# Secrets only as words of their own: nobody hides what was discarded, or an obsession.
+_ALONE: Final = frozenset(
+    (
+        *("auth", "oauth", "authorization", "authorisation", "bearer", "cookie", "session", "signature", "sig", "jwt"),
+        *("pwd", "otp", "totp", "card", "cvv", "cvc", "iban", "ssn"),
+    )
+)
+# What may follow without making it another thing: password_confirmation, token_hash, auth_header.
+_TRIMMINGS: Final = frozenset(
+    (
+        *(
+            "hash",
+            "hashed",
+            "digest",
+            "sha",
+            "value",
+            "string",
+            "header",
+            "headers",
+            "code",
+            "data",
+            "pem",
+            "json",
+            "env",
+        ),
+        *(
+            "confirmation",
+            "confirm",
+            "again",
+            "repeat",
+            "new",
+            "old",
+            "current",
+            "previous",
+            "raw",
+            "plain",
+            "plaintext",
+        ),
+        *("encrypted", "encoded", "base", "b", "hex", "bytes"),
+    )
+)
+
+
+def check_names(also: Iterable[str]) -> tuple[str, ...]:
+    """More names of secrets."""
+    if isinstance(also, str):
+        raise InvalidOption(f"also={also!r} is one str; write also=[{also!r}]")
+    return tuple(also)
+
+
+def is_secret(name: str, value: object, also: tuple[str, ...] = ()) -> bool:
+    """Whether what has this name must not be shown. Nothing, True and False tell nothing; `tokens: 512` is a count."""
+    if value is None or value == "" or isinstance(value, bool):
+        return False
+    named = _named(name[-_LONGEST:], also)
+    return named == "secret" or (named == "several" and not _is_number(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and value.isdecimal() and len(value) < 10)
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, also: tuple[str, ...]) -> str:
+    """What a name means: a `secret`, `several` of them, or `nothing`."""
+    words = _words(name)
+    while words:
+        if any(_ends_with(words, _words(more)) for more in also):
+            return "secret"
+        if _is_one(words):
+            return "secret"
+        if words[-1].endswith("s") and _is_one([*words[:-1], words[-1].removesuffix("s")]):
+            return "several"
+        if not words[-1].isdecimal() and words[-1] not in _TRIMMINGS:
+            break
+        words.pop()
+    return "nothing"
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD_OF_NAME.findall(name)]
+
+
+def _is_one(words: list[str]) -> bool:
+    return words[-1] in _ALONE or words == ["pass"] or "".join(words[-3:]).endswith(_JOINED)
+
+
+def _ends_with(words: list[str], last: list[str]) -> bool:
+    return bool(last) and words[-len(last) :] == last

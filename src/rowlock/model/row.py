@@ -9,7 +9,7 @@ from rowlock.model.key import Key
 from rowlock.model.names import versioned
 
 
-class Claimed(NamedTuple):
+class ClaimedJob(NamedTuple):
     """A job that this worker holds. Ids, tokens, times and JSON stay text: nothing on the hot path looks inside."""
 
     id: str
@@ -87,7 +87,7 @@ class Rescued(NamedTuple):
     becomes: str  # ready, waiting (set aside as a suspect), failed (as poison) or cancelled
 
 
-class Ending(NamedTuple):
+class JobEnd(NamedTuple):
     """How a job ended, as those who wait for it are told. Without a state it is neither live nor in history."""
 
     id: str
@@ -97,3 +97,13 @@ class Ending(NamedTuple):
     result: str | None
     error: str | None
     seen: bool = False  # whether it was live when somebody looked earlier
+
+
+class Fence(NamedTuple):
+    """A number that grows with every attempt of a job: a resource that has seen a greater one refuses this one.
+
+    `attempt` counts every start of the job, and `timeline` every failover, after which starts may be counted again.
+    """
+
+    timeline: int
+    attempt: int

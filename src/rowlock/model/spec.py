@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from rowlock.errors import InvalidOption
-from rowlock.model.breaker import Breaker
 from rowlock.model.key import Key
 from rowlock.model.names import (
     check_attempts,
@@ -21,6 +22,8 @@ from rowlock.model.names import (
     shown,
 )
 from rowlock.model.outcome import Cancelled, Ended, Failed, Succeeded
+from rowlock.model.pause import Breaker
+from rowlock.model.payload.arguments import Arguments, Result
 from rowlock.model.retry import Retry
 
 DEFAULT_QUEUE = "default"
@@ -166,3 +169,32 @@ def _check_span(name: str, value: object) -> None:
 
 
 AS_DECLARED = Options()
+
+
+Carry = Callable[[dict[str, Any]], dict[str, Any]]
+"""What makes the state of one version of a workflow into that of a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A task's function, its facts, and how its arguments and result travel.
+
+    `carries` are what the state of a workflow of an earlier version goes through, in this order, to become this one's.
+    """
+
+    spec: TaskSpec
+    function: Callable[..., Any]
+    is_async: bool
+    arguments: Arguments
+    result: Result
+    carries: tuple[Carry, ...] = ()
+
+    @property
+    def version(self) -> int | None:
+        """The version of a workflow's code; None: it is no workflow."""
+        return self.spec.version
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether its function remembers what it has done."""
+        return self.spec.version is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store.query import Query, Row, array, first, plain_array
 
 PRIORITIES = (4, 3, 2, 1, 0, -1, -2, -3, -4)
@@ -50,7 +50,7 @@ def set_aside(job_id: str, *, reason: str) -> Query[str]:
     return Query("job_set_aside", {"id": job_id, "reason": reason}, first)
 
 
-def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[Claimed]:
+def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = None) -> Query[ClaimedJob]:
     """Claim up to `limit` due jobs, looking into `lanes` in their order; the first `free`, or all, begin at once."""
     queues, priorities, run_ats, ids = zip(*lanes, strict=True)
     return Query(
@@ -68,12 +68,12 @@ def claim(*, lanes: Sequence[Lane], limit: int, worker: str, free: int | None = 
     )
 
 
-def claim_suspect(*, queues: Iterable[str], worker: str, only: str | None = None) -> Query[Claimed]:
+def claim_suspect(*, queues: Iterable[str], worker: str, only: str | None = None) -> Query[ClaimedJob]:
     """Claim the one suspect that has been due the longest, or `only` that one."""
     return Query("job_claim_suspect", {"queues": array(queues), "worker": worker, "only": only}, _claimed)
 
 
-def begin(begun: Sequence[tuple[Claimed, float]]) -> Query[str]:
+def begin(begun: Sequence[tuple[ClaimedJob, float]]) -> Query[str]:
     """Mark attempts that have begun, so many seconds ago; returns the tokens that were accepted."""
     rows = sorted((job.id, job.token, f"{age:.3f}") for job, age in begun)
     ids, tokens, ages = zip(*rows, strict=True)
@@ -89,7 +89,7 @@ def lanes() -> Query[Lane]:
 
 def take_up(
     *, queues: Iterable[str], tasks: Iterable[str], limit: int, worker: str, only: str | None = None
-) -> Query[Claimed]:
+) -> Query[ClaimedJob]:
     """Claim jobs that wait for code which this worker has, or `only` that one."""
     return Query(
         "job_take_up",
@@ -98,8 +98,8 @@ def take_up(
     )
 
 
-def _claimed(row: tuple[object, ...]) -> Claimed:
-    return Claimed._make(row[:-1])  # the last column is set_config's
+def _claimed(row: tuple[object, ...]) -> ClaimedJob:
+    return ClaimedJob._make(row[:-1])  # the last column is set_config's
 
 
 def peek_suspects(*, queues: Iterable[str], limit: int) -> Query[str]:

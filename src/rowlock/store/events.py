@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from rowlock.model.answer import Cursor, Event, EventPage
 from rowlock.model.ids import NIL
+from rowlock.model.results import Cursor, Event, EventPage
 from rowlock.store.query import Conversation, Query, Row, instant
 
 # A look at so many of a million events, none of which is wanted, takes 60 ms.

@@ -8,12 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from rowlock.model.explain_facts import (
+    Candidate,
+    JobLock,
+    KeyHolder,
+    OpenStep,
+    Queueing,
+    Situation,
+    StepError,
+    TableLock,
+)
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord, known_moment, read_moment, read_uuid
-from rowlock.model.situation import Candidate, Hold, Holder, Locked, OpenStep, Queueing, Situation, StepError
-from rowlock.model.stats import Count
-from rowlock.store import doctor, events, pauses, queues, schema
+from rowlock.model.stats.stats import Count
+from rowlock.store import events, pauses, queues, schema
 from rowlock.store.claim import SUSPECT_FROM
+from rowlock.store.doctor import queries
 from rowlock.store.find import pages
 from rowlock.store.query import Conversation, Query, Row, first, instant, plain_array
 from rowlock.store.stats import counts
@@ -71,7 +81,7 @@ def suspects_ahead(record: JobRecord, workers: Iterable[UUID]) -> Query[Queueing
     )
 
 
-def holder(key: str) -> Query[Holder]:
+def holder(key: str) -> Query[KeyHolder]:
     """Whose a key is."""
     return Query("key_look", {"key": key}, _holder)
 
@@ -81,9 +91,9 @@ def open_steps(job_id: UUID) -> Query[OpenStep]:
     return Query("step_open", {"id": str(job_id), "most": str(_MOST_STEPS)}, _open_step)
 
 
-def hold(job_id: UUID) -> Query[Hold]:
+def hold(job_id: UUID) -> Query[JobLock]:
     """Whether a job has begun, and who has its row locked."""
-    return Query("job_hold", {"id": str(job_id)}, Hold._make)
+    return Query("job_hold", {"id": str(job_id)}, JobLock._make)
 
 
 def step_sum(job_id: UUID) -> Query[tuple[int, int, bool]]:
@@ -96,14 +106,14 @@ def step_error(job_id: UUID, key: str) -> Query[StepError]:
     return Query("step_error", {"id": str(job_id), "key": key}, lambda row: StepError(row[0] or "", row[1] or ""))
 
 
-def look(job_id: UUID) -> Conversation[Situation]:
+def gather_facts(job_id: UUID) -> Conversation[Situation]:
     """Learn what bears on a job; the transaction that this is in writes nothing, and waits for nothing for long."""
     yield counts.begin_reading(TIMEOUT)
-    holders = yield from try_query("locks", doctor.lock_holders(_MOST_STEPS), {})
+    holders = yield from try_query("locks", queries.lock_holders(_MOST_STEPS), {})
     for one in holders or ():
         if one.stops_reads and one.table in {"jobs", "history"}:
             [at] = yield schema.now()
-            locked = Locked(one.pid, one.name, one.table, timedelta(seconds=one.seconds or 0.0))
+            locked = TableLock(one.pid, one.name, one.table, timedelta(seconds=one.seconds or 0.0))
             return Situation(at=at, job=job_id, record=None, locked=locked, unknown={"the job": LOCKED})
     looks = 0
     while True:
@@ -212,6 +222,6 @@ def _queueing(row: Row) -> Queueing:
     return Queueing(Count(min(before, MOST_AHEAD), more=before > MOST_AHEAD), frozenset(map(UUID, busy)))
 
 
-def _holder(row: Row) -> Holder:
+def _holder(row: Row) -> KeyHolder:
     job, until = row
-    return Holder(UUID(job), None if until is None else datetime.fromisoformat(until))
+    return KeyHolder(UUID(job), None if until is None else datetime.fromisoformat(until))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from rowlock.model.fence import Fence
 from rowlock.model.record import JobRecord
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob, Fence
 from rowlock.store.query import Query, Row, array, first, plain_array
 
 # An id is looked for by its end among so many of the newest.
@@ -29,7 +28,7 @@ def find(part: str, *, most: int) -> Query[str]:
     )
 
 
-def held(attempts: Iterable[Claimed]) -> Query[tuple[str, bool]]:
+def held(attempts: Iterable[ClaimedJob]) -> Query[tuple[str, bool]]:
     """Which of these attempts still own their jobs; returns their tokens, and whether they are to be cancelled."""
     jobs = list(attempts)
     return Query(
@@ -54,12 +53,12 @@ def lock(job_id: str) -> Query[tuple[str, bool]]:
     return Query("job_lock", {"id": job_id}, _held)
 
 
-def fence(job: Claimed) -> Query[Fence]:
+def fence(job: ClaimedJob) -> Query[Fence]:
     """Make an attempt's claim durable and answer its number; no answer means that it has lost its job."""
     return Query("job_fence", {"id": job.id, "token": job.token}, lambda row: Fence(row[0], row[1]))
 
 
-def progress(said: Sequence[tuple[Claimed, float, str | None]]) -> Query[str]:
+def progress(said: Sequence[tuple[ClaimedJob, float, str | None]]) -> Query[str]:
     """Write down how far attempts say they are; returns the tokens that were accepted."""
     rows = sorted(((job.id, job.token, repr(share), note) for job, share, note in said), key=itemgetter(0, 1))
     ids, tokens, shares, notes = zip(*rows, strict=True)

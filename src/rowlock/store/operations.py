@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from rowlock.model.answer import Done
 from rowlock.model.filter import LIVE, Filter
 from rowlock.model.record import State
+from rowlock.model.results import Done
 from rowlock.model.verb import Verb
 from rowlock.store import jobs
 from rowlock.store.find.windows import WINDOW, Match, next_window

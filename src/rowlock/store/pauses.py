@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from rowlock.model.breaker import Breaker
-from rowlock.model.pause import Pause
+from rowlock.model.pause import Breaker, Pause
 from rowlock.store.query import Query, Row, array, first, instant, interval, plain_array
 
 Kind = Literal["queue", "task"]

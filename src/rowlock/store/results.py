@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
-from rowlock.model.row import Ending
+from rowlock.model.row import JobEnd
 from rowlock.store.query import Query, first, interval, plain_array
 
 
@@ -49,6 +49,6 @@ def clear_waiters(*, age: timedelta) -> Query[None]:
     return Query("waiter_clear", {"age": interval(age)}, first)
 
 
-def ends(jobs: Iterable[str]) -> Query[Ending]:
+def ends(jobs: Iterable[str]) -> Query[JobEnd]:
     """How these jobs ended; those that live are left out."""
-    return Query("job_endings", {"ids": plain_array(jobs)}, lambda row: Ending(*row))
+    return Query("job_endings", {"ids": plain_array(jobs)}, lambda row: JobEnd(*row))

@@ -23,7 +23,7 @@ from rowlock.model.outcome import (
     Snoozed,
     Succeeded,
 )
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Keep
 from rowlock.store import jobs
 from rowlock.store.query import Conversation, Query, Row, array, first, interval, plain_array
@@ -32,7 +32,7 @@ _KEEP_CANCELLED = Keep().cancelled
 
 
 def settle_jobs(
-    attempts: Sequence[tuple[Claimed, Ended, timedelta | None]], *, cancelled: timedelta = _KEEP_CANCELLED
+    attempts: Sequence[tuple[ClaimedJob, Ended, timedelta | None]], *, cancelled: timedelta = _KEEP_CANCELLED
 ) -> Query[str]:
     """End jobs for good, each kept in history for its time (None: no trace); returns the tokens that were accepted.
 
@@ -73,7 +73,7 @@ def end_columns(outcome: Ended) -> tuple[str, str | None, str | None, str | None
             assert_never(outcome)
 
 
-def return_jobs(attempts: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
+def return_jobs(attempts: Sequence[tuple[ClaimedJob, Returned]]) -> Query[str]:
     """End attempts but not their jobs; returns the tokens that were accepted."""
     rows = sorted(
         ((job.id, job.token, *_job_return_columns(outcome)) for job, outcome in attempts), key=itemgetter(0, 1)
@@ -116,7 +116,7 @@ def _job_return_columns(outcome: Returned) -> tuple[str | None, str | None, str 
 
 
 def settle_workflows(
-    attempts: Sequence[tuple[Claimed, Ended, timedelta | None]],
+    attempts: Sequence[tuple[ClaimedJob, Ended, timedelta | None]],
     *,
     told: Mapping[str, str],
     cancelled: timedelta = _KEEP_CANCELLED,
@@ -159,7 +159,7 @@ def settle_workflows(
     )
 
 
-def return_workflows(attempts: Sequence[tuple[Claimed, Returned]], *, told: Mapping[str, str]) -> Query[str]:
+def return_workflows(attempts: Sequence[tuple[ClaimedJob, Returned]], *, told: Mapping[str, str]) -> Query[str]:
     """End attempts of workflows but not their jobs; returns the tokens that were accepted."""
     rows = sorted(
         ((job.id, job.token, *_workflow_return_columns(outcome), told.get(job.token)) for job, outcome in attempts),
@@ -208,12 +208,12 @@ def abandon_children(children: Iterable[str], *, actor: str) -> Query[list[str]]
     return Query("child_abandon", {"ids": plain_array(children), "actor": actor}, first)
 
 
-def workflow_state(job: Claimed) -> Query[str | None]:
+def workflow_state(job: ClaimedJob) -> Query[str | None]:
     """The last state that a workflow has set."""
     return Query("workflow_state", {"id": job.id}, first)
 
 
-def restart_workflow(job: Claimed, outcome: Restarted) -> Query[str]:
+def restart_workflow(job: ClaimedJob, outcome: Restarted) -> Query[str]:
     """Begin a workflow again with a fresh history; returns its token, if it is this attempt's still."""
     return Query(
         "workflow_restart",
@@ -229,11 +229,11 @@ def restart_workflow(job: Claimed, outcome: Restarted) -> Query[str]:
 
 
 def settle_in_transaction(
-    job: Claimed,
+    job: ClaimedJob,
     outcome: Succeeded,
     *,
     keep: timedelta | None,
-    said: Sequence[tuple[Claimed, float, str | None]] = (),
+    said: Sequence[tuple[ClaimedJob, float, str | None]] = (),
 ) -> Conversation[None]:
     """End a job that has succeeded; `said` is its last word of progress, if there is one that is not written yet.
 

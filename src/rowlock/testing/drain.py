@@ -23,7 +23,7 @@ from rowlock.db.handler_connections import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
 from rowlock.jobs import refuse_in_loop
 from rowlock.model.outcome import Cancelled, Committed, Ended, Outcome, Restarted, Returned, Succeeded, Unsettled
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, jobs, queues, schema, settle, upkeep, workers
 from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
@@ -164,7 +164,7 @@ class _Drain:
         self._raising = raising
         self._retention = Retention(self._handlers, app.keep)
         self._errors: list[BaseException] = []
-        self._said: dict[str, tuple[Claimed, float, str | None]] = {}
+        self._said: dict[str, tuple[ClaimedJob, float, str | None]] = {}
         self._memory = DrainMemory(converse)
         self._caller = Caller(
             handlers=self._handlers,
@@ -225,7 +225,7 @@ class _Drain:
             if kept is not None and (self._raising or _is_for_the_test(kept)):
                 raise kept
 
-    async def _run(self, row: Claimed) -> Outcome:
+    async def _run(self, row: ClaimedJob) -> Outcome:
         """One attempt, in a task of its own: a cancellation of ours is none of its own."""
         restore = None if self._offered is None else await self._in_thread(partial(lent.mark, self._offered))
         try:
@@ -234,7 +234,7 @@ class _Drain:
             if restore is not None:
                 await self._in_thread(restore)
 
-    async def _attempt(self, row: Claimed) -> Outcome:
+    async def _attempt(self, row: ClaimedJob) -> Outcome:
         attempt = asyncio.create_task(self._caller.attempt(WorkersAttempt(row)))
         try:
             await asyncio.wait({attempt})
@@ -279,11 +279,11 @@ class _Drain:
         async with self._memory.turn, self._ground.atransaction(connection, last) as lent:
             yield lent
 
-    def _say(self, row: Claimed, share: float, note: str | None) -> None:
+    def _say(self, row: ClaimedJob, share: float, note: str | None) -> None:
         """The latest word of an attempt on how far it is."""
         self._said[row.token] = (row, share, note)
 
-    def _last_words(self, row: Claimed) -> list[tuple[Claimed, float, str | None]]:
+    def _last_words(self, row: ClaimedJob) -> list[tuple[ClaimedJob, float, str | None]]:
         return [self._said[row.token]] if row.token in self._said else []
 
     # Conversations
@@ -293,17 +293,17 @@ class _Drain:
         self._retention.learn((yield queues.settings()))
         yield self._register()
 
-    def _claim(self, resend: bool) -> Conversation[Claimed | None]:  # noqa: FBT001  as Database.converse calls it
+    def _claim(self, resend: bool) -> Conversation[ClaimedJob | None]:  # noqa: FBT001  as Database.converse calls it
         if resend:
             yield workers.hand_back(worker=self._worker)
         if not (yield workers.renew(worker=self._worker)):  # somebody moved the clock past our lease
             yield workers.leave(worker=self._worker)
             yield self._register()
         lanes = (yield claim.lanes()) if self._queues is None else _lanes(self._queues)
-        rows: list[Claimed] = (yield claim.claim(lanes=lanes, limit=1, worker=self._worker)) if lanes else []
+        rows: list[ClaimedJob] = (yield claim.claim(lanes=lanes, limit=1, worker=self._worker)) if lanes else []
         return rows[0] if rows else (yield from self._take_up())
 
-    def _take_up(self) -> Conversation[Claimed | None]:
+    def _take_up(self) -> Conversation[ClaimedJob | None]:
         """A job that waited for code, and now has it."""
         tasks = sorted(self._handlers)
         names: Sequence[str] = (yield queues.blocked(tasks)) if self._queues is None else self._queues.names
@@ -330,7 +330,7 @@ class _Drain:
             lease=_LEASE,
         )
 
-    def _settle(self, row: Claimed, outcome: Unsettled, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+    def _settle(self, row: ClaimedJob, outcome: Unsettled, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
         if row.token in self._said:
             yield jobs.progress([self._said[row.token]])
         written = yield self._end(row, outcome) if isinstance(outcome, Ended) else self._give_back(row, outcome)
@@ -345,7 +345,7 @@ class _Drain:
         if (counting := self._breakers.counting([(row, outcome)])) is not None:
             yield counting
 
-    def _end(self, row: Claimed, outcome: Ended) -> Query[str]:
+    def _end(self, row: ClaimedJob, outcome: Ended) -> Query[str]:
         ended = [(row, outcome, self._retention.after(row, outcome))]
         return (
             settle.settle_workflows(ended, told=self._memory.last_states)
@@ -353,7 +353,7 @@ class _Drain:
             else settle.settle_jobs(ended)
         )
 
-    def _give_back(self, row: Claimed, outcome: Returned) -> Query[str]:
+    def _give_back(self, row: ClaimedJob, outcome: Returned) -> Query[str]:
         if isinstance(outcome, Restarted):
             return settle.restart_workflow(row, outcome)
         returned = [(row, outcome)]
@@ -367,7 +367,7 @@ class _Drain:
         yield workers.hand_back(worker=self._worker)
         yield workers.leave(worker=self._worker)
 
-    def _endless(self, row: Claimed) -> RowlockError:
+    def _endless(self, row: ClaimedJob) -> RowlockError:
         """What was claimed is handed back when we leave."""
         often = ", ".join(f"{name} ({count})" for name, count in Counter(a.task for a in self._attempts).most_common(3))
         return RowlockError(

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from rowlock.errors import LeaseLost
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Spawned
+from rowlock.model.row import ClaimedJob
+from rowlock.model.workflow.step import NewChild, StepUpdate
 from rowlock.store import schema, settle
 from rowlock.store.query import Conversation
 from rowlock.store.workflows import steps
@@ -48,7 +48,7 @@ class DrainMemory:
         """Whether somebody has taken the job away is seen when the next step is written."""
         return True
 
-    async def load(self, row: Claimed) -> LoadedHistory:
+    async def load(self, row: ClaimedJob) -> LoadedHistory:
         """What a workflow remembers."""
         loaded = LoadedHistory()
 
@@ -62,7 +62,7 @@ class DrainMemory:
         self._clock = (await self._said(ask), monotonic())
         return loaded
 
-    async def record(self, row: Claimed, records: Sequence[Record], *, state: str | None) -> None:
+    async def record(self, row: ClaimedJob, records: Sequence[StepUpdate], *, state: str | None) -> None:
         """Write down steps, and what the workflow says of itself if that has changed."""
         states = {} if state is None else {row.token: state}
 
@@ -71,7 +71,7 @@ class DrainMemory:
 
         _check(row, accepted=await self._said(write))
 
-    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
+    async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:
         """Write down children and enqueue them."""
 
         def write(_resend: bool) -> Conversation[set[str]]:  # noqa: FBT001  as above
@@ -87,7 +87,7 @@ class DrainMemory:
 
         await self._said(ask)
 
-    async def state(self, row: Claimed) -> str | None:
+    async def state(self, row: ClaimedJob) -> str | None:
         """What a workflow has said of itself at last."""
 
         def ask(_resend: bool) -> Conversation[str | None]:  # noqa: FBT001  as above
@@ -101,6 +101,6 @@ class DrainMemory:
                 return await self._converse(begin)
 
 
-def _check(row: Claimed, *, accepted: bool) -> None:
+def _check(row: ClaimedJob, *, accepted: bool) -> None:
     if not accepted:  # then its outcome cannot be written either, and the drain says so
         raise LeaseLost(UUID(row.id), f"job {row.id} of {row.task} is not this drain's any more; nothing was written")

@@ -11,9 +11,8 @@ from uuid import UUID
 
 from rowlock.db.session import AsyncConnection, Connection
 from rowlock.errors import Cancel, LeaseLost, RowlockError
-from rowlock.model.fence import Fence
 from rowlock.model.names import check_note, check_share
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob, Fence
 from rowlock.store import jobs
 from rowlock.store.query import Conversation, alone
 from rowlock.worker.transaction import HandlerTransaction, Transaction, TransactionResources, outside_of_a_block
@@ -21,10 +20,10 @@ from rowlock.worker.transaction import HandlerTransaction, Transaction, Transact
 T = TypeVar("T")
 
 # Called with how far an attempt is: a share and a note.
-OnProgress = Callable[[Claimed, float, str | None], None]
+OnProgress = Callable[[ClaimedJob, float, str | None], None]
 
 
-def ignore_progress(_row: Claimed, _share: float, _note: str | None) -> None:
+def ignore_progress(_row: ClaimedJob, _share: float, _note: str | None) -> None:
     """Do nothing: for attempts that nobody watches."""
 
 
@@ -58,7 +57,7 @@ class RunningAttempt:
         *("stopped", "task", "thread", "undoing"),
     )
 
-    def __init__(self, row: Claimed) -> None:
+    def __init__(self, row: ClaimedJob) -> None:
         self.row = row
         # While it runs. Not longer: the two know each other, and only the garbage collector could part them.
         self.task: asyncio.Task[None] | None = None

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
 from rowlock.model.failure import describe, reason_of
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
 from rowlock.worker import around
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import CurrentJob, HandlerDatabase, OnProgress, RunningAttempt, ignore_progress, running
@@ -255,7 +255,7 @@ def _where(attempt: RunningAttempt, fault: TimeoutError) -> TracebackType | None
     return None if fault.__cause__ is None else fault.__cause__.__traceback__
 
 
-def _unrun(row: Claimed) -> Outcome | None:
+def _unrun(row: ClaimedJob) -> Outcome | None:
     """How a job ends that is not worth running any more. A workflow that has begun is looked at: it may be undone."""
     if row.version is not None and (row.claims > 1 or row.wakes):  # a fork remembers what another one did
         return None
@@ -267,7 +267,7 @@ def _unrun(row: Claimed) -> Outcome | None:
     return Failed(poison(), "poison") if row.crashes >= MOST_CRASHES else None
 
 
-def unknown(row: Claimed, handlers: Mapping[str, Handler]) -> str:
+def unknown(row: ClaimedJob, handlers: Mapping[str, Handler]) -> str:
     """Why a job cannot be run by a worker that has only these; a worker takes up the "unknown" whose code it has."""
     versions = sorted(int(name[len(row.task) + 1 :]) for name in handlers if name.startswith(f"{row.task}@"))
     if row.version is None and versions:

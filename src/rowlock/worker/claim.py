@@ -17,7 +17,7 @@ from uuid import UUID
 
 from rowlock.db.errors import Lost, Refused
 from rowlock.db.worker_connection import ReconnectingConnection
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, queues, schema, workers
 from rowlock.store.claim import Lane
 from rowlock.worker.counts import Counts
@@ -310,7 +310,7 @@ class Claimer:
             self._take(rows, room, time.monotonic() - started)
         return len(rows)
 
-    def _take(self, rows: Sequence[Claimed], asked: int | None, round_trip: float) -> None:
+    def _take(self, rows: Sequence[ClaimedJob], asked: int | None, round_trip: float) -> None:
         if rows:
             self._counts.claimed(rows, round_trip)
         self._runner.take(rows, asked=asked, round_trip=round_trip)

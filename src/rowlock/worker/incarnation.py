@@ -18,7 +18,7 @@ from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import reason_of
-from rowlock.model.row import Claimed, Orphan
+from rowlock.model.row import ClaimedJob, Orphan
 from rowlock.store import queues, workers
 from rowlock.store import upkeep as upkeep_store
 from rowlock.worker import upkeep
@@ -66,7 +66,7 @@ class Incarnation:
         self.exhausted = False  # too many of its attempts are stuck
         self.left_jobs = False  # it could not hand them back
         self.fault: str | None = None  # what one of its loops has failed of
-        self._unsettled: list[Claimed] = []  # were finished when the settling loop failed
+        self._unsettled: list[ClaimedJob] = []  # were finished when the settling loop failed
         self._config = config
         self.has_let_go = self._is_leaving = self._is_stopping = False
         self._retention = Retention(config.handlers, config.keep)

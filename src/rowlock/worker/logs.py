@@ -7,6 +7,7 @@ import logging
 from typing import Final
 
 from rowlock.model.failure import recalled
+from rowlock.model.formatting import count, span
 from rowlock.model.outcome import (
     Blocked,
     Cancelled,
@@ -19,8 +20,7 @@ from rowlock.model.outcome import (
     Succeeded,
     Unsettled,
 )
-from rowlock.model.row import Claimed
-from rowlock.model.words import count, span
+from rowlock.model.row import ClaimedJob
 from rowlock.workflow.logs import log_failure, log_fields
 
 log = logging.getLogger("rowlock.worker")
@@ -43,7 +43,7 @@ class AttemptLog:
     def __init__(self) -> None:
         self._more: dict[tuple[str, str], int] = {}  # task and reason → jobs that wait for code since the last line
 
-    def __call__(self, row: Claimed, outcome: Unsettled, took: float, error: BaseException | None) -> None:
+    def __call__(self, row: ClaimedJob, outcome: Unsettled, took: float, error: BaseException | None) -> None:
         """Log what became of an attempt; `error` is what it raised, if this process has seen it."""
         match outcome:
             case Succeeded():
@@ -67,7 +67,7 @@ class AttemptLog:
         for task, reason in list(self._more):
             self._say_more(task, reason, again=False)
 
-    def _failed(self, row: Claimed, outcome: Failed, took: float, error: BaseException | None) -> None:
+    def _failed(self, row: ClaimedJob, outcome: Failed, took: float, error: BaseException | None) -> None:
         if log.isEnabledFor(logging.ERROR):
             told = recalled(outcome.failure)
             why = _WHY.get(outcome.reason, "" if outcome.reason in ("exhausted", "raised") else outcome.reason)
@@ -83,7 +83,7 @@ class AttemptLog:
                 error=error,
             )
 
-    def _retried(self, row: Claimed, outcome: Retried, took: float, error: BaseException | None) -> None:
+    def _retried(self, row: ClaimedJob, outcome: Retried, took: float, error: BaseException | None) -> None:
         if log.isEnabledFor(logging.WARNING):
             told = recalled(outcome.failure)
             log_failure(
@@ -100,7 +100,7 @@ class AttemptLog:
                 with_traceback=log.isEnabledFor(logging.DEBUG),
             )
 
-    def _waits(self, row: Claimed, reason: str) -> None:
+    def _waits(self, row: ClaimedJob, reason: str) -> None:
         """There may be a hundred thousand of these, from one deploy that is late."""
         if (row.task, reason) in self._more:
             self._more[row.task, reason] += 1

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf, isinf
 
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, HandedBack, Unsettled
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
 from rowlock.store.claim import SUSPECT_FROM
 
 
@@ -22,7 +22,7 @@ class HeldJobs:
     def __init__(self) -> None:
         self.suspect_ended: Callable[[], object] = _nothing
         self.suspect_set_aside: Callable[[], object] = _nothing
-        self._rows: dict[str, Claimed] = {}
+        self._rows: dict[str, ClaimedJob] = {}
         self._suspect: str | None = None  # its token
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class HeldJobs:
         """Whether there is a suspect in hand."""
         return self._suspect is not None
 
-    def add(self, row: Claimed) -> bool:
+    def add(self, row: ClaimedJob) -> bool:
         """A job was claimed; False for a second suspect, which has to go back."""
         self._rows[row.token] = row
         if row.crashes < SUSPECT_FROM:
@@ -43,7 +43,7 @@ class HeldJobs:
         self._suspect = row.token
         return True
 
-    def forget(self, row: Claimed) -> None:
+    def forget(self, row: ClaimedJob) -> None:
         """A job is out of our hands."""
         self._rows.pop(row.token, None)
         if row.token == self._suspect:
@@ -56,11 +56,11 @@ class HeldJobs:
         """The tokens of all."""
         return list(self._rows)
 
-    def rows(self) -> list[Claimed]:
+    def rows(self) -> list[ClaimedJob]:
         """All of them."""
         return list(self._rows.values())
 
-    def without(self, *others: Collection[str]) -> list[Claimed]:
+    def without(self, *others: Collection[str]) -> list[ClaimedJob]:
         """Those that none of these contain."""
         return [row for token, row in self._rows.items() if not any(token in tokens for tokens in others)]
 
@@ -81,25 +81,25 @@ class PrefetchQueue:
         )
         self.is_all_threaded = len(self._threaded) == len(handlers)
         self._free_threads = free_threads
-        self._rows: deque[tuple[Claimed, float]] = deque()
-        self._for_thread: deque[tuple[Claimed, float]] = deque()  # were passed over for want of a thread
+        self._rows: deque[tuple[ClaimedJob, float]] = deque()
+        self._for_thread: deque[tuple[ClaimedJob, float]] = deque()  # were passed over for want of a thread
         self._sync = 0  # of all these, so many are of sync tasks
         self._ended = self._ended_before = 0  # how many attempts of sync tasks, since the last look and before it
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._for_thread)
 
-    def is_threaded(self, row: Claimed) -> bool:
+    def is_threaded(self, row: ClaimedJob) -> bool:
         """Whether a job's handler needs a thread for as long as it runs."""
         return row.task in self._threaded
 
-    def add(self, row: Claimed, now: float, *, first: bool = False) -> None:
+    def add(self, row: ClaimedJob, now: float, *, first: bool = False) -> None:
         """A job was claimed, at this moment of time.monotonic()."""
         (self._rows.appendleft if first else self._rows.append)((row, now))
         if self._threaded and row.task in self._threaded:
             self._sync += 1
 
-    def next(self) -> Claimed | None:
+    def next(self) -> ClaimedJob | None:
         """Take out the next job that can begin, if there is one. Who waits for a thread holds up nobody else."""
         if self._for_thread and self._free_threads() > 0:
             return self._taken(self._for_thread.popleft()[0])
@@ -110,7 +110,7 @@ class PrefetchQueue:
             self._for_thread.append(waiting)
         return None
 
-    def _taken(self, row: Claimed) -> Claimed:
+    def _taken(self, row: ClaimedJob) -> ClaimedJob:
         if self._threaded and row.task in self._threaded:
             self._sync -= 1
         return row
@@ -119,25 +119,25 @@ class PrefetchQueue:
         """Those of all that wait."""
         return {row.token for row, _ in self._all()}
 
-    def pick(self, tokens: Collection[str]) -> list[Claimed]:
+    def pick(self, tokens: Collection[str]) -> list[ClaimedJob]:
         """Take out those of these that are here."""
         return self._take_out(lambda row, _since: row.token in tokens)
 
-    def stale(self) -> list[Claimed]:
+    def stale(self) -> list[ClaimedJob]:
         """Take out those that have waited for too long."""
         horizon = time.monotonic() - STALE_AFTER
         if not any(rows and rows[0][1] < horizon for rows in (self._rows, self._for_thread)):
             return []
         return self._take_out(lambda _row, since: since < horizon)
 
-    def _take_out(self, wanted: Callable[[Claimed, float], bool]) -> list[Claimed]:
+    def _take_out(self, wanted: Callable[[ClaimedJob, float], bool]) -> list[ClaimedJob]:
         picked = [self._taken(row) for row, since in self._all() if wanted(row, since)]
         if picked:
             self._rows = deque(waiting for waiting in self._rows if not wanted(*waiting))
             self._for_thread = deque(waiting for waiting in self._for_thread if not wanted(*waiting))
         return picked
 
-    def _all(self) -> Iterator[tuple[Claimed, float]]:
+    def _all(self) -> Iterator[tuple[ClaimedJob, float]]:
         yield from self._for_thread
         yield from self._rows
 
@@ -163,7 +163,7 @@ class PrefetchQueue:
         self._ended_before, self._ended = self._ended, 0
 
 
-def unbegun(row: Claimed) -> Unsettled:
+def unbegun(row: ClaimedJob) -> Unsettled:
     """What becomes of a job that was claimed ahead and does not begin here."""
     if row.crashes < SUSPECT_FROM:
         return HandedBack()

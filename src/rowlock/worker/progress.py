@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rowlock.db.errors import Refused
 from rowlock.db.worker_connection import ReconnectingConnection
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim
 
 log = logging.getLogger("rowlock.worker")
@@ -22,7 +22,7 @@ _EVERY = 1.0
 # Tries of a batch before it is halved.
 _TRIES = 2
 
-ProgressUpdate = tuple[Claimed, float, str | None]
+ProgressUpdate = tuple[ClaimedJob, float, str | None]
 
 
 class ProgressBoard:
@@ -38,7 +38,7 @@ class ProgressBoard:
         self._not_before = 0.0
         self.held: set[str] = set()  # the tokens of attempts of which nothing is written for now
 
-    def update(self, row: Claimed, share: float, note: str | None) -> None:
+    def update(self, row: ClaimedJob, share: float, note: str | None) -> None:
         """Keep this as the latest progress of an attempt."""
         with self._lock:
             self._latest[row.token] = (row, share, note)
@@ -47,7 +47,7 @@ class ProgressBoard:
             with suppress(RuntimeError):  # a thread that its worker has left behind: the loop is closed
                 self._loop.call_soon_threadsafe(self._expect)
 
-    def take_last(self, row: Claimed) -> list[ProgressUpdate]:
+    def take_last(self, row: ClaimedJob) -> list[ProgressUpdate]:
         """Take the latest progress of one attempt, when its job is ended without the settler."""
         with self._lock:
             latest = self._latest.pop(row.token, None)
@@ -60,7 +60,7 @@ class ProgressBoard:
         self.is_due = True
         self._due()
 
-    def take(self, finished: Iterable[Claimed]) -> list[ProgressUpdate]:
+    def take(self, finished: Iterable[ClaimedJob]) -> list[ProgressUpdate]:
         """What to write before these attempts are settled: their latest progress, and that of all when it is due."""
         if not self._latest and not self.is_due:
             return []
@@ -82,7 +82,7 @@ class StartMarker:
 
     def __init__(self, *, due: Callable[[], None]) -> None:
         self._due = due
-        self._begun: dict[str, tuple[Claimed, float]] = {}
+        self._begun: dict[str, tuple[ClaimedJob, float]] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
@@ -90,12 +90,12 @@ class StartMarker:
         """Whether there is anything to mark."""
         return bool(self._begun)
 
-    def add(self, row: Claimed, begun: float) -> None:
+    def add(self, row: ClaimedJob, begun: float) -> None:
         """An attempt has begun at this moment, by time.perf_counter()."""
         self._begun[row.token] = (row, begun)
         self._due()
 
-    async def before(self, row: Claimed) -> None:
+    async def before(self, row: ClaimedJob) -> None:
         """Return when the database knows that an attempt begins, or will not take it."""
         marked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(marked)
@@ -113,7 +113,7 @@ class StartMarker:
                 if not marked.done():
                     marked.set_result(None)
 
-    async def _mark(self, link: ReconnectingConnection, begun: Sequence[tuple[Claimed, float]]) -> None:
+    async def _mark(self, link: ReconnectingConnection, begun: Sequence[tuple[ClaimedJob, float]]) -> None:
         """All but those that PostgreSQL refuses: what it cannot mark begins all the same, and others wait behind it."""
         now = time.perf_counter()
         try:

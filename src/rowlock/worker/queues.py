@@ -9,11 +9,10 @@ from operator import itemgetter
 
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import InvalidOption
-from rowlock.model.handler import Handler
 from rowlock.model.ids import NIL
 from rowlock.model.names import check_queue
-from rowlock.model.row import Claimed
-from rowlock.model.spec import DEFAULT_QUEUE
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import DEFAULT_QUEUE, Handler
 from rowlock.store import workers
 from rowlock.store.claim import PRIORITIES, Lane
 
@@ -211,7 +210,7 @@ class Floors:
                 if floor is None or floor[0] < run_at:
                     self._floors[queue, priority] = (run_at, NIL)
 
-    def raise_to(self, rows: Iterable[Claimed]) -> None:
+    def raise_to(self, rows: Iterable[ClaimedJob]) -> None:
         """Remember how far these claims went. Times compare as text: the session writes them in ISO form and in UTC."""
         floors = self._floors
         for row in rows:
@@ -222,10 +221,10 @@ class Floors:
                 floors[lane] = place
 
 
-_PLACE = itemgetter(Claimed._fields.index("run_at"), Claimed._fields.index("id"))
+_PLACE = itemgetter(ClaimedJob._fields.index("run_at"), ClaimedJob._fields.index("id"))
 
 
-def in_order(rows: list[Claimed], lanes: Sequence[Lane]) -> None:
+def in_order(rows: list[ClaimedJob], lanes: Sequence[Lane]) -> None:
     """Put claimed jobs into the order of their lanes, and of their places within: UPDATE returns them in any order."""
     rows.sort(key=_PLACE)
     if len({(row.queue, row.priority) for row in rows}) > 1:

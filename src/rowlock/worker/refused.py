@@ -22,7 +22,7 @@ from rowlock.db.errors import Refused
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import describe
 from rowlock.model.outcome import Blocked, Cancelled, Failed, Succeeded, Unsettled
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from rowlock.store import claim as claim_store
 from rowlock.store.query import Query
 from rowlock.workflow.logs import log_fields
@@ -44,11 +44,11 @@ _DEADLINE = 60.0
 _IDLE = 10.0
 _MAKE_EVERY = 1.0
 
-Finished = tuple[Claimed, Unsettled]
+Finished = tuple[ClaimedJob, Unsettled]
 Write = Callable[[ReconnectingConnection, Sequence[Any]], Awaitable[None]]
 P = TypeVar("P")
 # A job's id, and the claim of that one alone.
-Candidate = tuple[str, Query[Claimed]]
+Candidate = tuple[str, Query[ClaimedJob]]
 
 
 class RefusedOutcomes:
@@ -131,7 +131,7 @@ class RefusedOutcomes:
             return _TRIES
         return inf if error.unclear else _MOST_TRIES
 
-    async def _give_up(self, row: Claimed, outcome: Unsettled, error: Refused) -> bool:
+    async def _give_up(self, row: ClaimedJob, outcome: Unsettled, error: Refused) -> bool:
         """End the job as failed; a job that cannot even end waits, and says why. False when that is refused, too."""
         for instead in _instead(row, outcome, error):
             try:
@@ -156,7 +156,7 @@ class _Part:
     failures: int = 0
 
 
-def _instead(row: Claimed, outcome: Unsettled, error: Refused) -> list[Unsettled]:
+def _instead(row: ClaimedJob, outcome: Unsettled, error: Refused) -> list[Unsettled]:
     """What may stand in for an outcome. A workflow that ends as failed is not undone any more: better it waits, and the
     next worker that starts tries again, from its record.
     """
@@ -186,7 +186,7 @@ class Singly:
     """Claims one by one; what cannot be claimed alone is set aside."""
 
     def __init__(
-        self, *, link: ReconnectingConnection, take: Callable[[Sequence[Claimed], int | None, float], None]
+        self, *, link: ReconnectingConnection, take: Callable[[Sequence[ClaimedJob], int | None, float], None]
     ) -> None:
         """`take` takes in what was claimed, how many were asked for, and how long that took."""
         self._link = link

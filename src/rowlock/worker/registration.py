@@ -15,8 +15,7 @@ from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.partitions import make_partitions
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.within import Within
-from rowlock.model.handler import Handler
-from rowlock.model.spec import Keep
+from rowlock.model.spec import Handler, Keep
 from rowlock.store import queues, upkeep, workers
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import HandlerDatabase

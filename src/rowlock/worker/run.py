@@ -12,9 +12,9 @@ from datetime import timedelta
 from typing import Protocol
 
 from rowlock.model.failure import describe
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Cancelled, Committed, Failed, HandedBack, Outcome, Succeeded, Unsettled
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
 from rowlock.store.claim import SUSPECT_FROM
 from rowlock.worker.around import Around
 from rowlock.worker.attempt import HandlerDatabase, OnProgress, RunningAttempt
@@ -44,7 +44,7 @@ _MOST_STUCK = 5
 class RunnerStepStore(CallerStepStore, Protocol):
     """A step store that keeps what it knows of attempts until they are over."""
 
-    def forget(self, rows: Iterable[Claimed]) -> None:
+    def forget(self, rows: Iterable[ClaimedJob]) -> None:
         """These attempts are over."""
 
 
@@ -57,7 +57,7 @@ class Runner:
         handlers: Mapping[str, Handler],
         slots: int,
         threads: int,
-        finished: Callable[[Claimed, Unsettled], None],
+        finished: Callable[[ClaimedJob, Unsettled], None],
         counts: Counts,
         marker: StartMarker,
         progress: OnProgress,
@@ -129,7 +129,7 @@ class Runner:
             return False
         return True
 
-    def take(self, rows: Iterable[Claimed], *, asked: int | None, round_trip: float) -> None:
+    def take(self, rows: Iterable[ClaimedJob], *, asked: int | None, round_trip: float) -> None:
         """Take in claimed jobs and start as many as there are slots. A suspect comes alone, and nothing was `asked`."""
         now = time.monotonic()
         count = 0
@@ -149,11 +149,11 @@ class Runner:
         if count and self._timer is None:
             self._check_later()
 
-    def unsettled(self) -> list[Claimed]:
+    def unsettled(self) -> list[ClaimedJob]:
         """What has finished and is still in hand."""
         return self.held.without(self._running, self._ahead.tokens())
 
-    def settled(self, rows: Iterable[Claimed]) -> None:
+    def settled(self, rows: Iterable[ClaimedJob]) -> None:
         """These jobs are out of our hands."""
         for row in rows:
             self.held.forget(row)
@@ -224,7 +224,7 @@ class Runner:
         self._draining = True
         self.lost(self.held.tokens())
 
-    def _pick_waiting(self, tokens: Collection[str]) -> list[Claimed]:
+    def _pick_waiting(self, tokens: Collection[str]) -> list[ClaimedJob]:
         """Take out those of these that have not begun."""
         picked = self._ahead.pick(tokens)
         if picked:
@@ -238,7 +238,7 @@ class Runner:
         if not attempt.begun:
             self._end(attempt, outcome)
 
-    def _discard(self, row: Claimed) -> None:
+    def _discard(self, row: ClaimedJob) -> None:
         log.warning("%s %s: lease lost, its outcome is discarded", row.task, row.id, extra=log_fields(row))
         self.held.forget(row)
         if row.version is not None:
@@ -287,7 +287,7 @@ class Runner:
         while len(self._running) < self._slots and not self._draining and (row := self._ahead.next()) is not None:
             self._begin(row, loop)
 
-    def _begin(self, row: Claimed, loop: asyncio.AbstractEventLoop) -> None:
+    def _begin(self, row: ClaimedJob, loop: asyncio.AbstractEventLoop) -> None:
         attempt = self._running[row.token] = RunningAttempt(row)
         if self._ahead.is_threaded(row):
             self._in_threads += 1
@@ -374,6 +374,6 @@ class Runner:
             self._on_exhausted()
 
 
-def _uncancelled(row: Claimed) -> Unsettled:
+def _uncancelled(row: ClaimedJob) -> Unsettled:
     """What becomes of a job that is to be cancelled, and has not begun here: a workflow is undone first."""
     return Cancelled("asked") if row.version is None else HandedBack()

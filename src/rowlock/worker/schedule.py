@@ -18,9 +18,10 @@ from typing import cast
 from rowlock.db.errors import Refused
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import InvalidOption
-from rowlock.model.firing import Due, Passed, Plan, plan
 from rowlock.model.ids import new_id
-from rowlock.model.schedule import Every, Overlap, ScheduleSpec, read_rule
+from rowlock.model.schedule.firing import DueSchedule, FiringPlan, PassedSlot, plan
+from rowlock.model.schedule.rule import Every, Overlap, read_rule
+from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.store.schedules import declare, fire
 from rowlock.store.schedules.fire import DueScheduleRow, PlannedFiring, ScheduleSlot
 from rowlock.worker.halve import Halver, LeftOut
@@ -190,9 +191,9 @@ def decide(schedule: DueScheduleRow, now: datetime) -> Planned | None:
     )
 
 
-def _due(schedule: DueScheduleRow) -> Due:
+def _due(schedule: DueScheduleRow) -> DueSchedule:
     every = None if schedule.every is None else timedelta(seconds=float(schedule.every))
-    return Due(
+    return DueSchedule(
         rule=read_rule(schedule.cron, schedule.tz, every),
         catch_up=schedule.catch_up,
         overlap=cast(Overlap, schedule.overlap),
@@ -205,13 +206,13 @@ def _due(schedule: DueScheduleRow) -> Due:
     )
 
 
-def _boot(due: Due, planned: Plan, now: datetime) -> tuple[Plan, datetime | None]:
+def _boot(due: DueSchedule, planned: FiringPlan, now: datetime) -> tuple[FiringPlan, datetime | None]:
     """The same plan with a run at boot in it, as if now were a slot, and whether it is fired at once.
 
     A slot that is fired or held in the same moment serves for it, unless jobs may overlap.
     """
     if due.overlap != "allow" and (planned.fire or planned.held):
-        return replace(planned, passed=(*planned.passed, Passed(now, "overlap"))), None
+        return replace(planned, passed=(*planned.passed, PassedSlot(now, "overlap"))), None
     only_now = plan(replace(due, rule=_SELDOM, next_at=now, held=None), now)
     both = replace(
         planned,

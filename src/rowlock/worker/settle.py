@@ -17,10 +17,9 @@ from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
 from rowlock.db.worker_connection import ReconnectingConnection
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Retried, Returned, Succeeded, Unsettled, size_of
-from rowlock.model.row import Claimed
-from rowlock.model.spec import Keep
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler, Keep
 from rowlock.store import jobs, pauses, settle
 from rowlock.store.pauses import TaskFailures
 from rowlock.store.query import LARGEST_STATEMENT, Query
@@ -63,9 +62,9 @@ class Settler:
         self,
         *,
         link: ReconnectingConnection,
-        keep: Callable[[Claimed, Ended], timedelta | None],
+        keep: Callable[[ClaimedJob, Ended], timedelta | None],
         keep_cancelled: timedelta,
-        settled: Callable[[Sequence[Claimed]], None],
+        settled: Callable[[Sequence[ClaimedJob]], None],
         breakers: Breakers,
         make_partitions: Callable[[], Awaitable[None]],
         actor: str,
@@ -86,7 +85,7 @@ class Settler:
         self.recorder = StepRecorder(wake=self._some.set, actor=actor, is_ours=is_ours)
         self.side_tasks: Sequence[SideTask] = ()  # in this loop, for the connection is this loop's
 
-    def add(self, row: Claimed, outcome: Unsettled) -> None:
+    def add(self, row: ClaimedJob, outcome: Unsettled) -> None:
         """An attempt has finished."""
         self._open += 1
         self._all_done.clear()
@@ -183,7 +182,7 @@ class Settler:
             self._aside.add([one])
         return [one for one in ended if self.recorder.size(one[0]) <= _LARGE_RECORD] if large else ended
 
-    def _way(self, row: Claimed, outcome: Unsettled) -> Write:
+    def _way(self, row: ClaimedJob, outcome: Unsettled) -> Write:
         """How an outcome is written."""
         if isinstance(outcome, Succeeded | Failed | Cancelled):
             return self._end_query if row.belongs_to_workflow else self._settle_query
@@ -191,18 +190,18 @@ class Settler:
             return _restart_query
         return settle.return_jobs if row.version is None else self._return_query
 
-    def _settle_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
+    def _settle_query(self, ended: Sequence[tuple[ClaimedJob, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
         return settle.settle_jobs(attempts, cancelled=self._keep_cancelled)
 
-    def _end_query(self, ended: Sequence[tuple[Claimed, Ended]]) -> Query[str]:
+    def _end_query(self, ended: Sequence[tuple[ClaimedJob, Ended]]) -> Query[str]:
         attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
         return settle.settle_workflows(attempts, told=self._last_states(ended), cancelled=self._keep_cancelled)
 
-    def _return_query(self, returned: Sequence[tuple[Claimed, Returned]]) -> Query[str]:
+    def _return_query(self, returned: Sequence[tuple[ClaimedJob, Returned]]) -> Query[str]:
         return settle.return_workflows(returned, told=self._last_states(returned))
 
-    def _last_states(self, finished: Sequence[tuple[Claimed, Unsettled]]) -> dict[str, str]:
+    def _last_states(self, finished: Sequence[tuple[ClaimedJob, Unsettled]]) -> dict[str, str]:
         """The last `ctx.state` of these workflows, but for those that are set aside: it may be what was refused."""
         states = self.recorder.last_states
         if not states:
@@ -248,7 +247,7 @@ class Settler:
         self._finished.extend(finished)
         self._some.set()
 
-    def _done(self, rows: Sequence[Claimed]) -> None:
+    def _done(self, rows: Sequence[ClaimedJob]) -> None:
         self._settled(rows)
         self.recorder.forget(rows)
         self._open -= len(rows)
@@ -256,7 +255,7 @@ class Settler:
             self._all_done.set()
 
 
-def _restart_query(restarted: Sequence[tuple[Claimed, Restarted]]) -> Query[str]:
+def _restart_query(restarted: Sequence[tuple[ClaimedJob, Restarted]]) -> Query[str]:
     [(row, outcome)] = restarted  # seldom, and each with arguments of its own
     return settle.restart_workflow(row, outcome)
 
@@ -278,7 +277,7 @@ class Retention:
         """These are the operators' settings now."""
         self._settings = {queue.name: queue for queue in settings}
 
-    def after(self, row: Claimed, outcome: Ended) -> timedelta | None:
+    def after(self, row: ClaimedJob, outcome: Ended) -> timedelta | None:
         """How long to keep a job that ended so; None leaves no trace."""
         handler = self._handlers.get(row.code)
         if handler is not None and not handler.spec.history and isinstance(outcome, Succeeded):
@@ -315,7 +314,7 @@ class Breakers:
         """Whether there is any."""
         return bool(self._by_task)
 
-    def counting(self, settled: Iterable[tuple[Claimed, Unsettled]]) -> Query[str] | None:
+    def counting(self, settled: Iterable[tuple[ClaimedJob, Unsettled]]) -> Query[str] | None:
         """The statement that counts the failures among these, if there are any; it returns the tasks that it pauses."""
         counts: dict[str, int] = {}
         last: dict[str, str] = {}
@@ -329,7 +328,7 @@ class Breakers:
             [TaskFailures(task, count, _type(last[task]), self._by_task[task]) for task, count in counts.items()]
         )
 
-    async def count(self, link: ReconnectingConnection, settled: Iterable[tuple[Claimed, Unsettled]]) -> None:
+    async def count(self, link: ReconnectingConnection, settled: Iterable[tuple[ClaimedJob, Unsettled]]) -> None:
         """Count what has failed of what was just settled, once: better lost than counted twice."""
         query = self.counting(settled)
         if query is None:

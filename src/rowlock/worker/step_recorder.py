@@ -21,8 +21,8 @@ from uuid import UUID
 from rowlock.db.errors import Refused
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import LeaseLost, WorkflowError
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Spawned, Step
+from rowlock.model.row import ClaimedJob
+from rowlock.model.workflow.step import NewChild, StepUpdate, StoredStep
 from rowlock.store import jobs, schema, settle
 from rowlock.store.query import LARGEST_STATEMENT
 from rowlock.store.workflows import steps
@@ -54,7 +54,7 @@ _LOCKED_PAUSE, _LONGEST_LOCKED_PAUSE = 0.05, 1.0
 class _Request(Generic[W]):
     """Something to write, for an attempt that waits until it is written."""
 
-    row: Claimed
+    row: ClaimedJob
     what: Sequence[W]
     state: str | None
     done: asyncio.Future[None]
@@ -70,9 +70,9 @@ class StepRecorder:
         self._wake = wake
         self.is_ours = is_ours
         self._actor = actor
-        self._loads: dict[str, tuple[Claimed, asyncio.Future[LoadedHistory]]] = {}
-        self._records: deque[_Request[Record]] = deque()
-        self._children: deque[_Request[Spawned]] = deque()
+        self._loads: dict[str, tuple[ClaimedJob, asyncio.Future[LoadedHistory]]] = {}
+        self._records: deque[_Request[StepUpdate]] = deque()
+        self._children: deque[_Request[NewChild]] = deque()
         self._rest: deque[Callable[[ReconnectingConnection], Awaitable[None]]] = deque()
         self._clock: tuple[datetime, float] | None = None
         self._good_at = 0.0  # when something was written at last
@@ -95,7 +95,7 @@ class StepRecorder:
         """The database's time is this."""
         self._clock = (now, monotonic())
 
-    async def load(self, row: Claimed) -> LoadedHistory:
+    async def load(self, row: ClaimedJob) -> LoadedHistory:
         """What a workflow remembers; one that has just been enqueued remembers nothing."""
         if row.claims <= 1 and not row.wakes and self._clock is not None:
             return LoadedHistory()
@@ -104,18 +104,18 @@ class StepRecorder:
         self._wake()
         return await done
 
-    def size(self, row: Claimed) -> int:
+    def size(self, row: ClaimedJob) -> int:
         """How many characters this workflow remembers."""
         return self._sizes.get(row.token, 0)
 
-    def forget(self, rows: Iterable[Claimed]) -> None:
+    def forget(self, rows: Iterable[ClaimedJob]) -> None:
         """These attempts are over."""
         if self._sizes or self.last_states:
             for row in rows:
                 self._sizes.pop(row.token, None)
                 self.last_states.pop(row.token, None)
 
-    def _grow(self, row: Claimed, records: Sequence[Record]) -> None:
+    def _grow(self, row: ClaimedJob, records: Sequence[StepUpdate]) -> None:
         """Count what is to be written; WorkflowError if it is too much. What undoes must not be stopped."""
         grows = sum(map(_size, records))
         before = self.size(row)
@@ -135,12 +135,12 @@ class StepRecorder:
             )
         self._sizes[row.token] = size
 
-    async def record(self, row: Claimed, records: Sequence[Record], *, state: str | None) -> None:
+    async def record(self, row: ClaimedJob, records: Sequence[StepUpdate], *, state: str | None) -> None:
         """Write down steps, and `ctx.state` if it has changed; LeaseLost if the job is not this attempt's any more."""
         self._grow(row, records)
         await self._request(self._records, row, records, state)
 
-    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
+    async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:
         """Write down children and enqueue them, both or neither; LeaseLost as above."""
         left = deque(children)
         while left:
@@ -169,13 +169,13 @@ class StepRecorder:
             log.error("PostgreSQL refuses to cancel the child %s (%s)", children[0], error)  # noqa: TRY400
             return []
 
-    async def state(self, row: Claimed) -> str | None:
+    async def state(self, row: ClaimedJob) -> str | None:
         """The last `ctx.state` that was written."""
         return next(
             iter(await self._on_connection(lambda link: link.run(settle.workflow_state(row), tries=_TRIES))), None
         )
 
-    async def _request(self, queue: deque[_Request[W]], row: Claimed, what: Sequence[W], state: str | None) -> None:
+    async def _request(self, queue: deque[_Request[W]], row: ClaimedJob, what: Sequence[W], state: str | None) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(_Request(row, what, state, done))
         self._wake()
@@ -216,7 +216,7 @@ class StepRecorder:
         await self._load_part(link, list(loads.values()))
 
     async def _load_part(
-        self, link: ReconnectingConnection, loads: Sequence[tuple[Claimed, asyncio.Future[LoadedHistory]]]
+        self, link: ReconnectingConnection, loads: Sequence[tuple[ClaimedJob, asyncio.Future[LoadedHistory]]]
     ) -> None:
         """Read what these remember; where that fails again and again, halved until who cannot be read stands alone."""
         try:
@@ -234,7 +234,7 @@ class StepRecorder:
                 self._sizes[row.token] = sum(map(_size, found[row.id].steps))
                 done.set_result(found[row.id])
 
-    async def _look_up(self, link: ReconnectingConnection, rows: Sequence[Claimed]) -> dict[str, LoadedHistory]:
+    async def _look_up(self, link: ReconnectingConnection, rows: Sequence[ClaimedJob]) -> dict[str, LoadedHistory]:
         found = {row.id: LoadedHistory() for row in rows}
         signalled = [row.id for row in rows if row.wakes]
         at: str | None = None
@@ -249,7 +249,7 @@ class StepRecorder:
             found[job].signals.append(signal)
         return found
 
-    async def _write(self, link: ReconnectingConnection, batch: list[_Request[Record]]) -> None:
+    async def _write(self, link: ReconnectingConnection, batch: list[_Request[StepUpdate]]) -> None:
         written = [(request.row, record) for request in batch for record in request.what]
         states = {request.row.token: request.state for request in batch if request.state is not None}
         try:
@@ -262,7 +262,7 @@ class StepRecorder:
             self.set_clock(datetime.fromisoformat(answer[0].now))
         await self._accepted(link, batch, {token for token, _ in answer}, self._records)
 
-    async def _spawn(self, link: ReconnectingConnection, batch: list[_Request[Spawned]]) -> None:
+    async def _spawn(self, link: ReconnectingConnection, batch: list[_Request[NewChild]]) -> None:
         born = [(request.row, child) for request in batch for child in request.what]
         try:
             accepted = await link.converse(lambda: steps.spawn_all(born), tries=_tries(batch))
@@ -356,13 +356,13 @@ def _fill(queue: deque[T], measure: Callable[[T], tuple[int, int]]) -> list[T]:
     return batch
 
 
-def _size(what: Record | Step | Spawned) -> int:
+def _size(what: StepUpdate | StoredStep | NewChild) -> int:
     """About how many characters it is."""
     size = len(what.input or "")
-    if isinstance(what, Spawned):
+    if isinstance(what, NewChild):
         return size + len(what.job.args)
     return size + len(what.value or "") + len(what.error or "")
 
 
-def _lost(row: Claimed) -> LeaseLost:
+def _lost(row: ClaimedJob) -> LeaseLost:
     return LeaseLost(UUID(row.id), f"job {row.id} of {row.task} is not this attempt's any more; nothing was written")

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import LeaseLost, RowlockError
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Committed, Ended, Failed, HandedBack, Outcome, Retried, Succeeded
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
 from rowlock.store.query import Conversation
 from rowlock.store.settle import settle_in_transaction
 from rowlock.workflow.worker_interface import TransactionProvider
@@ -48,8 +48,8 @@ class TransactionResources:
 
     transactions: TransactionProvider
     handlers: Mapping[str, Handler]
-    keep: Callable[[Claimed, Ended], timedelta | None]
-    last_progress: Callable[[Claimed], Sequence[tuple[Claimed, float, str | None]]]
+    keep: Callable[[ClaimedJob, Ended], timedelta | None]
+    last_progress: Callable[[ClaimedJob], Sequence[tuple[ClaimedJob, float, str | None]]]
     # The tokens of attempts with an open block: nobody else writes to their rows meanwhile, for a block above READ
     # COMMITTED would be refused then.
     open: set[str] = field(default_factory=set)

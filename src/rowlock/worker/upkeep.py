@@ -10,7 +10,8 @@ from datetime import timedelta
 from rowlock.db import partitions
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
-from rowlock.store import clock, doctor, enqueue, pauses, queues, results, schema, upkeep
+from rowlock.store import clock, enqueue, pauses, queues, results, schema, upkeep
+from rowlock.store.doctor import queries
 from rowlock.store.queues import QueueSettings
 from rowlock.store.schedules import fire
 from rowlock.store.stats import minutes
@@ -199,8 +200,8 @@ def retain(connection: ReconnectingSyncConnection, *, longest: timedelta) -> Non
 
 def watch_notifications(connection: ReconnectingSyncConnection) -> None:
     """Say so while nobody is notified any more: some session listens and takes no notifications."""
-    [share] = connection.run(doctor.notifications())
-    if share >= doctor.NOTIFIES_UNTIL:
+    [share] = connection.run(queries.notifications())
+    if share >= queries.NOTIFIES_UNTIL:
         log.warning(
             "the server's queue of notifications is %.0f %% full, so nobody is notified: jobs and results are found by "
             "looking, about a second later; rowlock doctor names the session that has to end",

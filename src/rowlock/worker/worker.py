@@ -15,9 +15,8 @@ from typing import Self
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
 from rowlock.db.threads import in_own_thread
-from rowlock.model.handler import Handler
-from rowlock.model.schedule import ScheduleSpec
-from rowlock.model.spec import Keep
+from rowlock.model.schedule.schedule import ScheduleSpec
+from rowlock.model.spec import Handler, Keep
 from rowlock.worker.around import Around, Async, Plain, checked, enter
 from rowlock.worker.incarnation import Incarnation
 from rowlock.worker.logs import keep_loggers_enabled

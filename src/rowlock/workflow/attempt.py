@@ -24,10 +24,10 @@ from rowlock.errors import (
     WorkflowError,
 )
 from rowlock.model.failure import describe, reason_of
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Restarted, Snoozed, Succeeded, Unsettled
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
+from rowlock.model.workflow.step import StepUpdate
 from rowlock.workflow import step_run
 from rowlock.workflow.context import Context, Restart
 from rowlock.workflow.execution import Execution
@@ -93,7 +93,7 @@ async def attempt(
     return AttemptResult(verdict, None if isinstance(verdict, Blocked) else execution.unwritten_state())
 
 
-async def _carried_over(row: Claimed, handler: Handler, environment: Environment, history: History) -> Unsettled:
+async def _carried_over(row: ClaimedJob, handler: Handler, environment: Environment, history: History) -> Unsettled:
     """A workflow of an earlier version goes on as this one, with its state carried over and a fresh history."""
     said = await environment.store.state(row)
     try:
@@ -249,7 +249,9 @@ async def _undone(execution: Execution, failure: _Failure) -> Unsettled:
         if execution.history.failure is None and not execution.held.row.cancelling:
             decision = json.dumps({"reason": failure.reason, "step": failure.step})
             with execution.busy():
-                await execution.write([Record("failure", 0, "failure", "done", value=decision, error=failure.error)])
+                await execution.write(
+                    [StepUpdate("failure", 0, "failure", "done", value=decision, error=failure.error)]
+                )
         unmade: list[str] = []
         registered = len(execution.undos)
         # What was cut short may be recorded all the same, and what follows it in the code, an undo perhaps, was not

@@ -13,9 +13,9 @@ from uuid import UUID
 from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import InvalidArguments, LeaseLost, WorkflowChanged
 from rowlock.model.failure import describe
-from rowlock.model.handler import Handler
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Spawned, Step
+from rowlock.model.row import ClaimedJob
+from rowlock.model.spec import Handler
+from rowlock.model.workflow.step import NewChild, StepUpdate, StoredStep
 from rowlock.workflow.context import Context, Restart
 from rowlock.workflow.execution import Execution
 from rowlock.workflow.worker_interface import Environment, LoadedHistory
@@ -24,7 +24,7 @@ from rowlock.workflow.worker_interface import Environment, LoadedHistory
 _WITHIN = 10.0
 
 
-async def difference(row: Claimed, handler: Handler, steps: Sequence[Step], *, now: datetime) -> str | None:
+async def difference(row: ClaimedJob, handler: Handler, steps: Sequence[StoredStep], *, now: datetime) -> str | None:
     """Where the code differs from what a workflow remembers, in a sentence; None if it fits."""
     try:
         args, kwargs = handler.arguments.decode(row.args)
@@ -85,7 +85,7 @@ def _verdict(execution: Execution, does: str) -> str | None:
 class _Looking:
     """Nobody's attempt."""
 
-    row: Claimed
+    row: ClaimedJob
     cancel_requested: bool = False
     undoing: bool = False
     lost: str | None = None
@@ -112,15 +112,15 @@ class ReplayEnvironment:
         """Nobody can take it away."""
         return True
 
-    async def load(self, row: Claimed) -> LoadedHistory:  # noqa: ARG002  a StepStore
+    async def load(self, row: ClaimedJob) -> LoadedHistory:  # noqa: ARG002  a StepStore
         """Refused: what there is was read before."""
         _refuse()
 
-    async def record(self, row: Claimed, steps: Sequence[Record], *, state: str | None) -> None:  # noqa: ARG002  a StepStore
+    async def record(self, row: ClaimedJob, steps: Sequence[StepUpdate], *, state: str | None) -> None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
-    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:  # noqa: ARG002  a StepStore
+    async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 
@@ -128,7 +128,7 @@ class ReplayEnvironment:
         """Refused."""
         _refuse()
 
-    async def state(self, row: Claimed) -> str | None:  # noqa: ARG002  a StepStore
+    async def state(self, row: ClaimedJob) -> str | None:  # noqa: ARG002  a StepStore
         """Refused."""
         _refuse()
 

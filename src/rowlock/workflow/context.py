@@ -11,10 +11,10 @@ from uuid import UUID
 from rowlock.errors import ChildCancelled, ChildFailed, Interruption, WorkflowError
 from rowlock.model.ids import new_ids
 from rowlock.model.names import check_delay, check_run_at
-from rowlock.model.payload import Result
+from rowlock.model.payload.arguments import Result
 from rowlock.model.retry import Retry
 from rowlock.model.row import NewJob
-from rowlock.model.step import Record, Spawned
+from rowlock.model.workflow.step import NewChild, StepUpdate
 from rowlock.workflow import branch as branches
 from rowlock.workflow import step_run
 from rowlock.workflow.branch import current_step
@@ -304,7 +304,7 @@ class Context(Steps):
         place = self._execution.place(check_name(job.task))
         step = self._execution.find(place, "child", job.args)
         key, _, position = place
-        spawned = Spawned(key, position, job.args, job._replace(parent=self._execution.held.row.id))
+        spawned = NewChild(key, position, job.args, job._replace(parent=self._execution.held.row.id))
         return ChildWait(step, spawned, call.result)
 
     def any(self, *waits: Wait[Any], **named: Wait[Any]) -> Wait[First]:
@@ -330,7 +330,7 @@ class Context(Steps):
         if step is not None:
             return datetime.fromisoformat(json.loads(step.value or "null"))
         now = self._execution.environment.store.now()
-        self._execution.later(Record(place.key, place.position, "now", "done", value=json.dumps(now.isoformat())))
+        self._execution.later(StepUpdate(place.key, place.position, "now", "done", value=json.dumps(now.isoformat())))
         return now
 
     def random(self) -> float:
@@ -349,7 +349,7 @@ class Context(Steps):
             return False
         place = self._execution.place(marker)
         if self._execution.find(place, "patched") is None:
-            self._execution.later(Record(place.key, place.position, "patched", "done"))
+            self._execution.later(StepUpdate(place.key, place.position, "patched", "done"))
         return True
 
     def restart(self, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  it never returns

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from rowlock.errors import LeaseLost, WorkflowChanged, WorkflowError
-from rowlock.model.handler import Handler
 from rowlock.model.outcome import Parked
-from rowlock.model.step import MOST_STEPS, Record, Signal, Step, StepKind
+from rowlock.model.spec import Handler
+from rowlock.model.workflow.step import MOST_STEPS, Signal, StepKind, StepUpdate, StoredStep
 from rowlock.workflow import branch as branches
 from rowlock.workflow.branch import Branch, CallSite
 from rowlock.workflow.history import History
@@ -57,7 +57,7 @@ class Execution:
         # A restart calls its steps by the same places again, and means others.
         self._run = held.row.id if self.history.restarts == 0 else f"{held.row.id}:{self.history.restarts}"
         self._main: asyncio.Task[Any] | None = None
-        self._lazy: list[Record] = []
+        self._lazy: list[StepUpdate] = []
         self._children: list[str] = []  # enqueued by this attempt
         self._written = len(self.history)
         self._active = 0
@@ -91,7 +91,7 @@ class Execution:
         """Where the call stands that is being made."""
         return branches.current().place(name)
 
-    def find(self, place: CallSite, kind: StepKind, given: str | None = None) -> Step | None:
+    def find(self, place: CallSite, kind: StepKind, given: str | None = None) -> StoredStep | None:
         """The record of a call, if it is not new."""
         try:
             return self.history.find(place, kind, given)
@@ -109,7 +109,7 @@ class Execution:
         """What a step calls the outside by, in every attempt the same."""
         return f"{self._run}:{place.path}{place.position}"
 
-    def later(self, record: Record) -> None:
+    def later(self, record: StepUpdate) -> None:
         """Remember this when there is something else to write: nothing that was recorded can depend on it before."""
         self._lazy.append(record)
 
@@ -144,7 +144,7 @@ class Execution:
                 # in this replay and in every other one. So it is cancelled where it waits.
                 self._owed.add(asyncio.current_task())
 
-    async def write(self, records: Sequence[Record]) -> None:
+    async def write(self, records: Sequence[StepUpdate]) -> None:
         """Remember these, and what has been put off."""
         # Two waits may share one, as in ctx.any(s, s): the statement takes each key once.
         written, self._lazy = list({record.key: record for record in (*self._lazy, *records)}.values()), []
@@ -269,7 +269,7 @@ class Execution:
         else:
             self.end("park")
 
-    async def _park(self, opens: Sequence[Record]) -> None:
+    async def _park(self, opens: Sequence[StepUpdate]) -> None:
         try:
             await self.write(opens)
         except LeaseLost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rowlock.errors import WorkflowChanged
-from rowlock.model.step import Step, StepKind
+from rowlock.model.workflow.step import StepKind, StoredStep
 from rowlock.workflow.branch import Branch, CallSite, path_of
 
 # Records that no call of the code stands for.
@@ -20,7 +20,7 @@ _REMEDY = (
 class History:
     """The record of one workflow."""
 
-    def __init__(self, steps: Iterable[Step] = ()) -> None:
+    def __init__(self, steps: Iterable[StoredStep] = ()) -> None:
         self._steps = {step.key: step for step in steps}
         calls = [step for step in self._steps.values() if step.kind not in _DECISIONS]
         self._at = {(path_of(step.key), step.position): step for step in calls}
@@ -33,7 +33,7 @@ class History:
         return len(self._steps)
 
     @property
-    def start(self) -> Step | None:
+    def start(self) -> StoredStep | None:
         """What was carried over when it began anew."""
         return self._steps.get("start")
 
@@ -43,7 +43,7 @@ class History:
         return 0 if self.start is None else self.start.attempts + 1
 
     @property
-    def failure(self) -> Step | None:
+    def failure(self) -> StoredStep | None:
         """The decision that it has failed, if it was made."""
         return self._steps.get("failure")
 
@@ -51,7 +51,7 @@ class History:
         """The jobs of children that have not ended, as far as is known."""
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
-    def find(self, place: CallSite, kind: StepKind, input: str | None) -> Step | None:  # noqa: A002  as the table says
+    def find(self, place: CallSite, kind: StepKind, input: str | None) -> StoredStep | None:  # noqa: A002  as the table says
         """The record of a call; None for one that is new. WorkflowChanged if the record has something else there."""
         step = self._steps.get(place.key)
         if step is None:
@@ -99,7 +99,7 @@ def _changed(place: CallSite, code: str, record: str) -> WorkflowChanged:
     return WorkflowChanged(f"changed code: at {where} {code}, and {record}. {_REMEDY}")
 
 
-def _written_state(step: Step) -> str:
+def _written_state(step: StoredStep) -> str:
     return f"{step.kind} {step.key!r} ({step.state})"
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 
 from rowlock.model.failure import Failure, recalled
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record
-from rowlock.model.words import span
+from rowlock.model.formatting import span
+from rowlock.model.row import ClaimedJob
+from rowlock.model.workflow.step import StepUpdate
 
 log = logging.getLogger("rowlock.workflow")
 
 
-def log_fields(row: Claimed) -> dict[str, object]:
+def log_fields(row: ClaimedJob) -> dict[str, object]:
     """The fields that every log record about a job has."""
     return {"job_id": row.id, "task": row.task, "queue": row.queue, "attempt": row.failures + 1}
 
@@ -40,7 +40,7 @@ def log_failure(
     to.handle(record)
 
 
-def log_step_failure(row: Claimed, record: Record, *, of: int, error: BaseException) -> None:
+def log_step_failure(row: ClaimedJob, record: StepUpdate, *, of: int, error: BaseException) -> None:
     """Log a try of a step that failed: the last one with its traceback, those before it only for who debugs."""
     is_last = record.state == "failed"
     level = logging.ERROR if is_last else logging.WARNING

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import TypeAdapter
 
 from rowlock.errors import WorkflowError
-from rowlock.model.payload import Result
+from rowlock.model.payload.arguments import Result
 
 
 class PayloadReader(Protocol):

@@ -19,10 +19,10 @@ from pydantic_core import to_json
 from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import Interruption, LeaseLost, RetryAfter, RowlockError, Snooze, StepFailed, WorkflowError
 from rowlock.model.failure import describe, recalled
-from rowlock.model.handler import Handler
-from rowlock.model.payload import Result
+from rowlock.model.payload.arguments import Result
 from rowlock.model.retry import Retry
-from rowlock.model.step import Record, Step, StepKind
+from rowlock.model.spec import Handler
+from rowlock.model.workflow.step import StepKind, StepUpdate, StoredStep
 from rowlock.store import jobs
 from rowlock.store.query import Conversation
 from rowlock.store.workflows import steps as store
@@ -129,7 +129,7 @@ def input_of(args: Sequence[object], kwargs: Mapping[str, object]) -> str | None
     return text if len(text) <= _LONGEST_INPUT and "\\u0000" not in text and text.isprintable() else None
 
 
-async def run(execution: Execution, work: StepCall, step: Step | None) -> Any:  # noqa: ANN401  what the step returns
+async def run(execution: Execution, work: StepCall, step: StoredStep | None) -> Any:  # noqa: ANN401  what the step returns
     """The result of a step: from the record, or of its next try."""
     if step is not None and step.state == "done":
         if execution.has_replayed_many():
@@ -230,7 +230,7 @@ async def _in_transaction(execution: Execution, work: StepCall, failures: int, b
     return text
 
 
-def _recorded(execution: Execution, record: Record) -> Conversation[None]:
+def _recorded(execution: Execution, record: StepUpdate) -> Conversation[None]:
     row = execution.held.row
     query = store.record([(row, record)], told={})
     # It passes over a row that somebody has locked, as one who sends a signal has it: then wait for it.
@@ -251,25 +251,27 @@ def _encoded(work: StepCall, value: object) -> str | None:
         raise _Misfit(fault) from fault
 
 
-def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> Record:
+def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> StepUpdate:
     """What becomes of a step after an error: another try later, or none."""
     key, _, position = work.place
     if isinstance(error, Snooze):
-        return Record(key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took)
+        return StepUpdate(
+            key, position, work.kind, "retrying", work.given, attempts=failures, delay=error.delay, ago=took
+        )
     wanted = isinstance(error, RetryAfter) or (not isinstance(error, _Misfit) and work.retry.wants(error))
     failure = describe(_shown(error)).to_json()
     failures += 1
     if failures >= work.retry.attempts or not wanted:
-        return Record(key, position, work.kind, "failed", work.given, error=failure, attempts=failures, ago=took)
+        return StepUpdate(key, position, work.kind, "failed", work.given, error=failure, attempts=failures, ago=took)
     delay = error.delay if isinstance(error, RetryAfter) else work.retry.delay(failures, random.random)
-    return Record(
+    return StepUpdate(
         key, position, work.kind, "retrying", work.given, error=failure, attempts=failures, delay=delay, ago=took
     )
 
 
-def _done(work: StepCall, text: str | None, failures: int, took: float) -> Record:
+def _done(work: StepCall, text: str | None, failures: int, took: float) -> StepUpdate:
     key, _, position = work.place
-    return Record(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
+    return StepUpdate(key, position, work.kind, "done", work.given, value=text, attempts=failures, ago=took)
 
 
 def _failed(key: str, error: str | None, attempts: int) -> StepFailed:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from rowlock.errors import ChildCancelled, ChildFailed, SignalTimeout
-from rowlock.model.payload import Result
-from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.model.payload.arguments import Result
+from rowlock.model.workflow.step import NewChild, Signal, StepUpdate, StoredStep
 from rowlock.workflow.branch import CallSite
 from rowlock.workflow.signal_schema import PayloadReader
 
@@ -28,7 +28,7 @@ class WaitResult(NamedTuple):
 
     value: Any = None
     error: BaseException | None = None
-    records: Sequence[Record] = ()
+    records: Sequence[StepUpdate] = ()
     lazy: bool = False  # whether these records may wait until there is something else to write
 
 
@@ -60,11 +60,11 @@ class Pending(ABC):
     def _find(self) -> WaitResult | None:
         """The result, if there is one."""
 
-    def opens(self) -> list[Record]:
+    def opens(self) -> list[StepUpdate]:
         """The records to write before the workflow parks."""
         return []
 
-    def children(self) -> list[Spawned]:
+    def children(self) -> list[NewChild]:
         """The children to enqueue before it can be waited for."""
         return []
 
@@ -114,7 +114,7 @@ class Timer(Pending):
     def __init__(
         self,
         place: CallSite,
-        step: Step | None,
+        step: StoredStep | None,
         *,
         given: str,
         delay: timedelta | None = None,
@@ -132,17 +132,17 @@ class Timer(Pending):
         if step is not None and step.state == "done":
             return WaitResult()
         if step is not None and step.due:
-            return WaitResult(records=[Record(step.key, step.position, "sleep", "done")], lazy=True)
+            return WaitResult(records=[StepUpdate(step.key, step.position, "sleep", "done")], lazy=True)
         if step is None and self._delay is not None and self._delay <= timedelta(0):
-            return WaitResult(records=[Record(self._place.key, self._place.position, "sleep", "done")], lazy=True)
+            return WaitResult(records=[StepUpdate(self._place.key, self._place.position, "sleep", "done")], lazy=True)
         return None
 
-    def opens(self) -> list[Record]:
+    def opens(self) -> list[StepUpdate]:
         """Its end, from now on."""
         if self._step is not None:
             return []
         key, _, position = self._place
-        return [Record(key, position, "sleep", "open", self._given, delay=self._delay, until=self._until)]
+        return [StepUpdate(key, position, "sleep", "open", self._given, delay=self._delay, until=self._until)]
 
 
 class NextTry(Pending):
@@ -162,7 +162,7 @@ class SignalWait(Pending):
     def __init__(
         self,
         place: CallSite,
-        step: Step | None,
+        step: StoredStep | None,
         name: str,
         *,
         inbox: list[Signal],
@@ -190,29 +190,30 @@ class SignalWait(Pending):
                 self._inbox.remove(signal)
                 key, _, position = self._place
                 return self._fitting(
-                    signal.payload, [Record(key, position, "signal", "done", value=signal.payload, signal=signal.id)]
+                    signal.payload,
+                    [StepUpdate(key, position, "signal", "done", value=signal.payload, signal=signal.id)],
                 )
         if step is not None and step.due:
             error = json.dumps({"type": "SignalTimeout", "message": f"no signal {self._name!r} has come in time"})
             return WaitResult(
                 error=SignalTimeout(self._name, step=step.key),
-                records=[Record(step.key, step.position, "signal", "failed", error=error)],
+                records=[StepUpdate(step.key, step.position, "signal", "failed", error=error)],
             )
         return None
 
-    def _fitting(self, payload: str | None, records: Sequence[Record]) -> WaitResult:
+    def _fitting(self, payload: str | None, records: Sequence[StepUpdate]) -> WaitResult:
         """It is taken whether it fits or not: one that does not is an error where it was waited for, each time."""
         try:
             return WaitResult(value=self._payload.decode(payload), records=records)
         except Exception as error:  # of a validator of the user's, too
             return WaitResult(error=error, records=records)
 
-    def opens(self) -> list[Record]:
+    def opens(self) -> list[StepUpdate]:
         """That it is waited for, with its form and its time-out."""
         if self._step is not None:
             return []
         key, _, position = self._place
-        return [Record(key, position, "signal", "open", delay=self._timeout, form=self._form)]
+        return [StepUpdate(key, position, "signal", "open", delay=self._timeout, form=self._form)]
 
 
 class ChildWait(Pending):
@@ -221,7 +222,7 @@ class ChildWait(Pending):
     needs = 1
     waits_for = "children"
 
-    def __init__(self, step: Step | None, spawned: Spawned, result: Result) -> None:
+    def __init__(self, step: StoredStep | None, spawned: NewChild, result: Result) -> None:
         self._step = step
         self._spawned = spawned
         self._result = result
@@ -240,12 +241,12 @@ class ChildWait(Pending):
             return WaitResult(value=self._result.decode(step.value))
         return WaitResult(error=_child_error(step))
 
-    def children(self) -> list[Spawned]:
+    def children(self) -> list[NewChild]:
         """Itself, if it is new."""
         return [self._spawned] if self._step is None else []
 
 
-def _child_error(step: Step) -> BaseException:
+def _child_error(step: StoredStep) -> BaseException:
     ending = json.loads(step.error or "{}")
     failure = ending.get("failure") or {}
     job, task, reason = UUID(str(step.child)), str(ending.get("task")), str(ending.get("reason"))
@@ -265,7 +266,7 @@ def _child_error(step: Step) -> BaseException:
 class FirstOf(Pending):
     """The first of several waits: which it was is remembered, for later others may be answered too."""
 
-    def __init__(self, place: CallSite, step: Step | None, waits: Sequence[tuple[Any, Pending]]) -> None:
+    def __init__(self, place: CallSite, step: StoredStep | None, waits: Sequence[tuple[Any, Pending]]) -> None:
         self._place = place
         self._step = step
         self._waits = waits
@@ -282,20 +283,20 @@ class FirstOf(Pending):
         for index, (_, pending) in enumerate(self._waits):
             if (result := pending.poll()) is not None:
                 key, _, position = self._place
-                return self._won(index, result, [Record(key, position, "any", "done", value=json.dumps(index))])
+                return self._won(index, result, [StepUpdate(key, position, "any", "done", value=json.dumps(index))])
         return None
 
-    def _won(self, index: int, result: WaitResult | None, records: list[Record]) -> WaitResult | None:
+    def _won(self, index: int, result: WaitResult | None, records: list[StepUpdate]) -> WaitResult | None:
         if result is None:
             return None
         name = self._waits[index][0]
         return WaitResult(First(name, result.value), result.error, [*result.records, *records])
 
-    def opens(self) -> list[Record]:
+    def opens(self) -> list[StepUpdate]:
         """All of them."""
         return [record for _, pending in self._waits for record in pending.opens()]
 
-    def children(self) -> list[Spawned]:
+    def children(self) -> list[NewChild]:
         """Those of all of them."""
         return [child for _, pending in self._waits for child in pending.children()]
 
@@ -320,6 +321,6 @@ class AllOf(Pending):
         """What each has come to, in their order."""
         return WaitResult([child.poll() for child in self._children]) if self.is_over else None
 
-    def children(self) -> list[Spawned]:
+    def children(self) -> list[NewChild]:
         """Those whose turn it is."""
         return [spawned for child in self._next for spawned in child.children()]

@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.errors import LeaseLost
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Signal, Spawned, Step
+from rowlock.model.row import ClaimedJob
+from rowlock.model.workflow.step import NewChild, Signal, StepUpdate, StoredStep
 
 
 class AttemptHandle(Protocol):
     """The attempt that runs a workflow."""
 
     @property
-    def row(self) -> Claimed:
+    def row(self) -> ClaimedJob:
         """The job as it was claimed."""
 
     @property
@@ -44,7 +44,7 @@ class AttemptHandle(Protocol):
 class LoadedHistory:
     """What a workflow remembers, the signals that nobody has taken, and when that was so, by the database's clock."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StoredStep] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)  # in the order in which they came
     at: str | None = None  # None where nothing was read
 
@@ -52,19 +52,19 @@ class LoadedHistory:
 class StepStore(Protocol):
     """Reads and writes what workflows remember. Every write is fenced by the attempt's token."""
 
-    async def load(self, row: Claimed) -> LoadedHistory:
+    async def load(self, row: ClaimedJob) -> LoadedHistory:
         """What a workflow remembers."""
 
-    async def record(self, row: Claimed, steps: Sequence[Record], *, state: str | None) -> None:
+    async def record(self, row: ClaimedJob, steps: Sequence[StepUpdate], *, state: str | None) -> None:
         """Write down steps, and `ctx.state` if it has changed; LeaseLost if the job is not this attempt's any more."""
 
-    async def spawn(self, row: Claimed, children: Sequence[Spawned]) -> None:
+    async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:
         """Write down children and enqueue them, both or neither; LeaseLost as above."""
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
 
-    async def state(self, row: Claimed) -> str | None:
+    async def state(self, row: ClaimedJob) -> str | None:
         """The last `ctx.state` that was written."""
 
     def now(self) -> datetime:

@@ -10,7 +10,7 @@ from rowlock.model.filter import LIVE
 from rowlock.model.ids import new_ids
 from rowlock.model.key import Key
 from rowlock.model.outcome import Ended, Failed, HandedBack, Retried, Returned, Succeeded
-from rowlock.model.row import Claimed, NewJob, Rescued
+from rowlock.model.row import ClaimedJob, NewJob, Rescued
 from rowlock.model.spec import Keep
 from rowlock.store import claim as claim_store
 from rowlock.store import jobs, operations, pauses, upkeep, workers
@@ -41,7 +41,7 @@ class Fact(NamedTuple):
     job: str
     token: str | None = None
     spent: bool = False  # an attempt
-    row: Claimed | None = None
+    row: ClaimedJob | None = None
 
 
 # Suspects have a claim of their own, one at a time; where something is drained they are claimed as all others.
@@ -73,21 +73,23 @@ def sweep_keys() -> Part:
     return []
 
 
-def claim(worker: str, limit: int = 10, *, queues: Sequence[str] = ("default",), above: Claimed | None = None) -> Part:
+def claim(
+    worker: str, limit: int = 10, *, queues: Sequence[str] = ("default",), above: ClaimedJob | None = None
+) -> Part:
     """Claim from the bottom of the queues, or of the first one above a floor."""
     lanes = [Lane(queue, priority) for queue in queues for priority in PRIORITIES]
     if above is not None:
         lanes = [Lane(queues[0], above.priority, above.run_at, above.id)]
-    rows: list[Claimed] = yield claim_store.claim(lanes=lanes, limit=limit, worker=worker)
+    rows: list[ClaimedJob] = yield claim_store.claim(lanes=lanes, limit=limit, worker=worker)
     return [Fact("claimed", row.id, row.token, row=row) for row in rows]
 
 
-def settle(rows: Iterable[Claimed], outcome: Ended = SUCCEEDED) -> Part:
+def settle(rows: Iterable[ClaimedJob], outcome: Ended = SUCCEEDED) -> Part:
     """End attempts alike."""
     return settle_each((row, outcome) for row in rows)
 
 
-def settle_each(attempts: Iterable[tuple[Claimed, Ended]]) -> Part:
+def settle_each(attempts: Iterable[tuple[ClaimedJob, Ended]]) -> Part:
     """End attempts, each in its own way."""
     batch = list(attempts)
     accepted = yield settle_store.settle_jobs([(row, outcome, DAY) for row, outcome in batch])
@@ -98,7 +100,7 @@ def settle_each(attempts: Iterable[tuple[Claimed, Ended]]) -> Part:
     ]
 
 
-def give_back(rows: Iterable[Claimed], outcome: Returned = HANDED_BACK) -> Part:
+def give_back(rows: Iterable[ClaimedJob], outcome: Returned = HANDED_BACK) -> Part:
     """Return attempts alike."""
     batch = list(rows)
     accepted = yield settle_store.return_jobs([(row, outcome) for row in batch])
@@ -106,7 +108,7 @@ def give_back(rows: Iterable[Claimed], outcome: Returned = HANDED_BACK) -> Part:
     return [Fact("returned", row.id, row.token, spent) for row in batch if row.token in accepted]
 
 
-def say_progress(row: Claimed, share: float) -> Part:
+def say_progress(row: ClaimedJob, share: float) -> Part:
     """Write how far an attempt is."""
     accepted = yield jobs.progress([(row, share, None)])
     return [Fact("progressed", row.id, token) for token in accepted]
@@ -276,7 +278,7 @@ def bare(statement: str) -> Part:
     return []
 
 
-def claimed(facts: Iterable[Fact]) -> list[Claimed]:
+def claimed(facts: Iterable[Fact]) -> list[ClaimedJob]:
     """The rows that these facts say are held."""
     return [fact.row for fact in facts if fact.row is not None]
 

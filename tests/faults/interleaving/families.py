@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Cancelled, Ended, Failed, HandedBack, Parked, Returned, Succeeded
-from rowlock.model.row import Claimed, NewJob
-from rowlock.model.step import Record, Spawned, Step
+from rowlock.model.row import ClaimedJob, NewJob
+from rowlock.model.workflow.step import NewChild, StepUpdate, StoredStep
 from rowlock.store import claim as claim_store
 from rowlock.store import enqueue, settle
 from rowlock.store.claim import Lane
@@ -40,7 +40,7 @@ def claim(worker: str, limit: int = 10) -> Part:
     return (yield claim_store.claim(lanes=_LANES, limit=limit, worker=worker))
 
 
-def spawn(row: Claimed, children: Sequence[Spawned]) -> Part:
+def spawn(row: ClaimedJob, children: Sequence[NewChild]) -> Part:
     """Write down children and enqueue those that are new, both or neither, as a worker does."""
     yield BEGIN
     born: list[steps.SpawnedChild] = yield steps.spawn([(row, child) for child in children])
@@ -51,21 +51,21 @@ def spawn(row: Claimed, children: Sequence[Spawned]) -> Part:
     return [Told("spawned", one.child) for one in born if one.is_new]
 
 
-def offspring(row: Claimed, count: int) -> list[Spawned]:
+def offspring(row: ClaimedJob, count: int) -> list[NewChild]:
     """Children that nobody has enqueued yet."""
     return [
-        Spawned(f"t#{n}", n, "{}", NewJob(new_id(), "default", "t", "{}", 0, 10, parent=row.id))
+        NewChild(f"t#{n}", n, "{}", NewJob(new_id(), "default", "t", "{}", 0, 10, parent=row.id))
         for n in range(1, count + 1)
     ]
 
 
-def record(row: Claimed, key: str = "step", *, told: dict[str, str] | None = None) -> Part:
+def record(row: ClaimedJob, key: str = "step", *, told: dict[str, str] | None = None) -> Part:
     """Write down a step that is done."""
-    accepted = yield steps.record([(row, Record(key, 9, "step", "done", value="1"))], told=told or {})
+    accepted = yield steps.record([(row, StepUpdate(key, 9, "step", "done", value="1"))], told=told or {})
     return [Told("recorded", row.id, one.token) for one in accepted]
 
 
-def end(attempts: Sequence[tuple[Claimed, Ended]], *, tries: int = 1) -> Part:
+def end(attempts: Sequence[tuple[ClaimedJob, Ended]], *, tries: int = 1) -> Part:
     """End workflows and children in one statement; what somebody has locked is for the next time."""
     facts: list[Told] = []
     left = list(attempts)
@@ -77,7 +77,7 @@ def end(attempts: Sequence[tuple[Claimed, Ended]], *, tries: int = 1) -> Part:
     return facts
 
 
-def give_back(row: Claimed, outcome: Returned, *, tries: int = 1) -> Part:
+def give_back(row: ClaimedJob, outcome: Returned, *, tries: int = 1) -> Part:
     """Park, or give back."""
     for _ in range(tries):
         if row.token in (yield settle.return_workflows([(row, outcome)], told={})):
@@ -85,11 +85,11 @@ def give_back(row: Claimed, outcome: Returned, *, tries: int = 1) -> Part:
     return []
 
 
-def play(row: Claimed, children: int = 1) -> Part:
+def play(row: ClaimedJob, children: int = 1) -> Part:
     """One attempt of a workflow: has its children, and parks while some of them live; else it ends."""
     if row.cancelling:
         return (yield from end([(row, Cancelled("asked"))]))
-    loaded: list[tuple[str, Step, str]] = yield steps.load([row.id])
+    loaded: list[tuple[str, StoredStep, str]] = yield steps.load([row.id])
     known = {step.key: step for _, step, _ in loaded if step.kind == "child"}
     new = [child for child in offspring(row, children) if child.key not in known]
     facts = (yield from spawn(row, new)) if new else []
@@ -105,7 +105,7 @@ def work(worker: str, *, passes: int = 1, children: int = 1) -> Part:
     """Claim, and run what was claimed: workflows as above, children at once."""
     facts: list[Told] = []
     for _ in range(passes):
-        rows: list[Claimed] = yield from claim(worker)
+        rows: list[ClaimedJob] = yield from claim(worker)
         young = [(row, Cancelled("asked") if row.cancelling else CHILD_DONE) for row in rows if row.version is None]
         facts += (yield from end(young)) if young else []
         for row in rows:
@@ -126,17 +126,17 @@ class Families(World):
         super().__init__(url)
         self.before: list[Told] = []  # what was told to those who set the scene
 
-    def begun(self) -> Claimed:
+    def begun(self) -> ClaimedJob:
         """A workflow that runs, and has no children yet."""
         self._say(acts.enqueue([NewJob(new_id(), "default", "w", "{}", 0, 1, version=1)]))
         [row] = self.claimed()
         return row
 
-    def claimed(self) -> list[Claimed]:
+    def claimed(self) -> list[ClaimedJob]:
         """What is ready, in the hands of a worker."""
         return self._say(claim(self.worker()))
 
-    def parents(self, *counts: int, park: bool = True) -> list[tuple[Claimed, list[Claimed]]]:
+    def parents(self, *counts: int, park: bool = True) -> list[tuple[ClaimedJob, list[ClaimedJob]]]:
         """Workflows with so many children each, which run; they themselves wait for those, or are about to."""
         families = []
         for count in counts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rowlock.model.key import Key
-from rowlock.model.row import Claimed
+from rowlock.model.row import ClaimedJob
 from tests.faults.interleaving import acts
 from tests.faults.interleaving.acts import Fact
 from tests.faults.interleaving.machine import Part, held, undone
@@ -46,7 +46,7 @@ class Player:
     troupe: Troupe
     script: Sequence[Line]
     worker: str = ""
-    rows: list[Claimed] = field(default_factory=list)  # stale ones, and those of claims that were rolled back, too
+    rows: list[ClaimedJob] = field(default_factory=list)  # stale ones, and those of claims that were rolled back, too
 
     def __post_init__(self) -> None:
         """It runs a job already, and a job is another's by now that it once ran: most that goes wrong begins so."""
@@ -127,7 +127,7 @@ class Player:
         self.troupe.workers.append(self.worker)
         return acts.together(acts.hand_back(old), acts.pardon(old))
 
-    def _some(self, which: int) -> list[Claimed]:
+    def _some(self, which: int) -> list[ClaimedJob]:
         """One row, or all: stale and fresh ones of one job in one batch, too."""
         return self.rows if which == 0 else [self.rows[which % len(self.rows)]]
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from rowlock.model.ids import new_id
 from rowlock.model.outcome import Cancelled, Ended, Parked, Returned, Succeeded
-from rowlock.model.row import Claimed, NewJob
-from rowlock.model.step import Record, Signal, Step
+from rowlock.model.row import ClaimedJob, NewJob
+from rowlock.model.workflow.step import Signal, StepUpdate, StoredStep
 from rowlock.store import claim as claim_store
 from rowlock.store import settle as settle_store
 from rowlock.store.claim import Lane
@@ -43,7 +43,7 @@ class Told(NamedTuple):
 class Attempt:
     """A worker's, whose outcome may have been passed over because somebody had the row: then it is said again."""
 
-    row: Claimed
+    row: ClaimedJob
     outcome: Ended | Returned | None = None
     took: list[str] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ def send(target: str, *, key: str | None = None, signal: str | None = None, name
 
 def claim(worker: str) -> Part:
     """Claim what is ready; the attempts that come of it."""
-    rows: list[Claimed] = yield claim_store.claim(lanes=LANES, limit=10, worker=worker)
+    rows: list[ClaimedJob] = yield claim_store.claim(lanes=LANES, limit=10, worker=worker)
     return [Attempt(row) for row in rows]
 
 
@@ -73,7 +73,7 @@ def play(attempt: Attempt, *, waits: int = 1, timeout: timedelta | None = None) 
     if row.cancelling:
         attempt.outcome = Cancelled("asked")
         return (yield from settle(attempt))
-    loaded: list[tuple[str, Step, str]] = yield steps.load([row.id])
+    loaded: list[tuple[str, StoredStep, str]] = yield steps.load([row.id])
     known = {step.key: step for _, step, _ in loaded}
     there: list[tuple[str, Signal]] = yield steps.load_signals([row.id])
     waiting = [signal for _, signal in there if signal.name == "paid"]
@@ -84,18 +84,18 @@ def play(attempt: Attempt, *, waits: int = 1, timeout: timedelta | None = None) 
             continue
         if waiting:
             signal = waiting.pop(0)
-            accepted = yield from _write(row, Record(name, number, "signal", "done", signal=signal.id))
+            accepted = yield from _write(row, StepUpdate(name, number, "signal", "done", signal=signal.id))
             if not accepted:
                 return facts  # the lease is lost, or somebody has the row: the attempt is taken up again by a rescue
             facts.append(Told("took", row.id, signal.id))
         elif name in known and known[name].due:
-            accepted = yield from _write(row, Record(name, number, "signal", "failed"))
+            accepted = yield from _write(row, StepUpdate(name, number, "signal", "failed"))
             if not accepted:
                 return facts
             facts.append(Told("timed out", row.id))
         else:
             if name not in known and not (
-                yield from _write(row, Record(name, number, "signal", "open", delay=timeout))
+                yield from _write(row, StepUpdate(name, number, "signal", "open", delay=timeout))
             ):
                 return facts
             attempt.outcome = Parked((row.wakes or 0) + 1, "signal", loaded[-1][-1] if loaded else None)
@@ -104,7 +104,7 @@ def play(attempt: Attempt, *, waits: int = 1, timeout: timedelta | None = None) 
     return [*facts, *(yield from settle(attempt))]
 
 
-def _write(row: Claimed, record: Record) -> Part:
+def _write(row: ClaimedJob, record: StepUpdate) -> Part:
     return (yield steps.record([(row, record)], told={}))
 
 

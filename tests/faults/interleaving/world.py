@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from rowlock.db.session import Connection, connect, run
-from rowlock.model.row import Claimed, NewJob
+from rowlock.model.row import ClaimedJob, NewJob
 from tests.faults.interleaving import acts, recorder
 from tests.faults.interleaving.acts import Fact, Parts
 from tests.faults.interleaving.machine import SCHEMA, Choose, EveryOrder, Machine, Part, Played
@@ -63,7 +63,7 @@ class World:
         self.do(acts.enqueue(made))
         return made
 
-    def running(self, worker: str, count: int = 1, *, key: str | None = None) -> list[Claimed]:
+    def running(self, worker: str, count: int = 1, *, key: str | None = None) -> list[ClaimedJob]:
         """Jobs that a worker has claimed."""
         self.enqueued(count, key=key)
         return sorted(acts.claimed(self.do(acts.claim(worker, count))))

@@ -14,7 +14,7 @@ from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
-from rowlock.model.failing import FailureGroup, Failures
+from rowlock.model.failure_groups import FailureGroup, Failures
 
 
 @click.command(epilog=EXIT_CODES_OF_LOOKS)

@@ -13,7 +13,7 @@ from rowlock.cli.pausing import ends
 from rowlock.cli.queues.list import queue_facts, waited, waiting
 from rowlock.cli.workers import show_workers, worker_facts
 from rowlock.model.pause import Pause
-from rowlock.model.stats import Stats
+from rowlock.model.stats.stats import Stats
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such queue"))

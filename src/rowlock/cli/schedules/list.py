@@ -13,7 +13,7 @@ from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.model.names import versioned
-from rowlock.model.schedule import Schedule
+from rowlock.model.schedule.schedule import Schedule
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)

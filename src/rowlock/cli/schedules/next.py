@@ -11,7 +11,7 @@ from rowlock.cli import slots, words
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
-from rowlock.model.schedule import Schedule
+from rowlock.model.schedule.schedule import Schedule
 
 
 @click.command("next", epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))

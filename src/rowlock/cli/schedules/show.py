@@ -14,10 +14,10 @@ from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
-from rowlock.model.answer import Firing
-from rowlock.model.edit import edits_of, rule_text
 from rowlock.model.names import versioned
-from rowlock.model.schedule import Schedule
+from rowlock.model.results import Firing
+from rowlock.model.schedule.edit import edits_of, rule_text
+from rowlock.model.schedule.schedule import Schedule
 
 _HIDDEN = "(its arguments are not this role's to read)"
 _RULE = ("cron", "tz", "every")

@@ -14,7 +14,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.pausing import ends
 from rowlock.model.pause import Pause
-from rowlock.model.stats import TaskStats
+from rowlock.model.stats.stats import TaskStats
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)

@@ -11,9 +11,9 @@ from rowlock.cli.filters import usage
 from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
-from rowlock.model.checked import CheckedWorkflow, WorkflowCheck
+from rowlock.model.formatting import count
 from rowlock.model.names import versioned
-from rowlock.model.words import count
+from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck
 
 NO_CODE: Final = 4
 DIFFERS: Final = 5

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rowlock.cli import words
-from rowlock.model.timeline import Timeline, TimelineBranch, TimelineStep
+from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineStep
 
 if TYPE_CHECKING:
     from rich.tree import Tree

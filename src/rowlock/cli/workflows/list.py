@@ -16,7 +16,7 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.model.names import versioned
-from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
+from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 from rowlock.workflow_desk import STATUSES
 
 

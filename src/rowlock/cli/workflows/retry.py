@@ -11,7 +11,7 @@ from rowlock.cli.opened import opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, nothing_matched, print_json
 from rowlock.model.filter import Filter
-from rowlock.model.timeline import Timeline
+from rowlock.model.workflow.timeline import Timeline
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow, or none to retry"))

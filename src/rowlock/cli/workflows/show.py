@@ -16,7 +16,7 @@ from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
 from rowlock.cli.workflows.drawing import draw
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
-from rowlock.model.timeline import Timeline
+from rowlock.model.workflow.timeline import Timeline
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))

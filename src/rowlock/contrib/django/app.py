@@ -16,8 +16,7 @@ from django.utils.module_loading import autodiscover_modules
 from rowlock.app import Rowlock
 from rowlock.db import django_alias as databases
 from rowlock.db.database import Database
-from rowlock.model.handler import Handler
-from rowlock.model.spec import Keep
+from rowlock.model.spec import Handler, Keep
 from rowlock.worker.around import Async, Plain, checked, enter
 
 

@@ -22,10 +22,10 @@ from rowlock.dashboard.visitor import Role
 from rowlock.dashboard.wanted import Wanted, read_past
 from rowlock.errors import InvalidArguments, InvalidOption, RowlockError, UnknownTask
 from rowlock.jobs import show
-from rowlock.model.answer import Done
 from rowlock.model.filter import Filter
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
+from rowlock.model.results import Done
 from rowlock.model.spec import Options
 from rowlock.model.verb import VERBS, Verb, VerbName
 from rowlock.store import schema

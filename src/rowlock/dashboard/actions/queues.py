@@ -10,9 +10,8 @@ from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked
 from rowlock.dashboard.pages.overview import in_time
 from rowlock.model.filter import Filter
-from rowlock.model.span import read_span
+from rowlock.model.formatting import read_span, span
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.model.words import span
 from rowlock.pauses import check_used
 from rowlock.store import workers
 from rowlock.store.pauses import Kind

@@ -16,10 +16,10 @@ from rowlock.dashboard.pages.schedules_preview import typed_rule
 from rowlock.dashboard.render import segment
 from rowlock.dashboard.restore import restored
 from rowlock.errors import InvalidArguments, UnknownTask
+from rowlock.model.formatting import read_span
 from rowlock.model.names import unversioned
-from rowlock.model.payload import encode_untyped
-from rowlock.model.rule import CatchUp, Overlap
-from rowlock.model.span import read_span
+from rowlock.model.payload.arguments import encode_untyped
+from rowlock.model.schedule.rule import CatchUp, Overlap
 from rowlock.tasks import NO_JITTER, Call
 
 

@@ -15,10 +15,10 @@ from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked
 from rowlock.errors import InvalidArguments, WorkflowError
 from rowlock.model.filter import Filter
-from rowlock.model.form import Form
+from rowlock.model.formatting import count
 from rowlock.model.names import shown, versioned
-from rowlock.model.timeline import TimelineStep
-from rowlock.model.words import count
+from rowlock.model.workflow.form import SignalForm
+from rowlock.model.workflow.timeline import TimelineStep
 from rowlock.store.query import alone
 from rowlock.store.workflows import timeline
 
@@ -71,7 +71,7 @@ async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
 
 def _payload(asked: SignalAsked, waits: list[TimelineStep]) -> Any:  # noqa: ANN401  any JSON
     """What it says; InvalidArguments if it fits none of the waits for it."""
-    forms = [Form.of(wait.form) for wait in waits if wait.name == asked.name and asked.step in (None, wait.key)]
+    forms = [SignalForm.of(wait.form) for wait in waits if wait.name == asked.name and asked.step in (None, wait.key)]
     if asked.step is not None and not forms:
         raise WorkflowError(
             f"step {shown(asked.step)} does not wait for {shown(asked.name)} any more: "

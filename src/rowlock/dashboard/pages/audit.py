@@ -13,8 +13,8 @@ from pydantic import Field
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.answer import Cursor, Event, EventPage
 from rowlock.model.filter import check_id
+from rowlock.model.results import Cursor, Event, EventPage
 from rowlock.store import events, schema
 from rowlock.store.query import Conversation
 from rowlock.store.roles import KINDS_OF_FUNCTIONS, ROLES

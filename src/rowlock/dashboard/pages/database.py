@@ -12,11 +12,11 @@ from typing import Final
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.measured import Measured, last_measured
 from rowlock.dashboard.page import Asked, Page
-from rowlock.doctor.examine import alook_over
+from rowlock.doctor.examine import ainspect
 from rowlock.model.checkup import Checkup, Finding, Level
-from rowlock.model.stats import ClaimTimes, DatabaseStats
-from rowlock.store.doctor import TableNow
-from rowlock.store.doctor_rounds import Facts
+from rowlock.model.stats.stats import ClaimTimes, DatabaseStats
+from rowlock.store.doctor.checkup_facts import Facts
+from rowlock.store.doctor.queries import TableNow
 
 
 class DatabaseAsked(Asked):
@@ -107,7 +107,7 @@ class DatabaseShown:
 
 async def look(desk: Desk, _asked: DatabaseAsked) -> DatabaseShown:
     """Look at everything that can be looked at without trying anything out."""
-    facts, checkup = await alook_over(desk.look.database, longest=desk.look.keep.longest)
+    facts, checkup = await ainspect(desk.look.database, longest=desk.look.keep.longest)
     return shown(facts, checkup, measured=last_measured(desk.app))
 
 

@@ -13,9 +13,9 @@ from rowlock.dashboard.names import known_names
 from rowlock.dashboard.page import Asked, Page
 from rowlock.errors import JobNotFound
 from rowlock.jobs import show
-from rowlock.model.answer import Event
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError, JobRecord
+from rowlock.model.results import Event
 from rowlock.model.verb import VERBS
 from rowlock.store.query import Conversation
 from rowlock.store.stats.workers import worker_rows

@@ -19,12 +19,12 @@ from rowlock.dashboard.render import address
 from rowlock.dashboard.search import MOST_TYPED, near, read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
 from rowlock.look import enough_after
-from rowlock.model.answer import Cursor, start_of
-from rowlock.model.answer import Page as Found
-from rowlock.model.failing import Failures
+from rowlock.model.failure_groups import Failures
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
+from rowlock.model.results import Cursor, start_of
+from rowlock.model.results import Page as Found
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import schema
 from rowlock.store.find import pages, windows

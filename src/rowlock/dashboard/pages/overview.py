@@ -15,13 +15,13 @@ from rowlock.dashboard.attention import Notice, notices
 from rowlock.dashboard.charts import Chart, charts
 from rowlock.dashboard.desk import LONGEST_LOOK, Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.doctor.examine import LookedOver, alook_over
-from rowlock.model.histogram import Histogram
+from rowlock.doctor.examine import Inspection, ainspect
 from rowlock.model.names import MAX_NAME
 from rowlock.model.pause import Pause
-from rowlock.model.schedule import Schedule
-from rowlock.model.series import Series
-from rowlock.model.stats import Count, Durations, Rates, Stats, WorkerStats
+from rowlock.model.schedule.schedule import Schedule
+from rowlock.model.stats.histogram import Histogram
+from rowlock.model.stats.series import Series
+from rowlock.model.stats.stats import Count, Durations, Rates, Stats, WorkerStats
 from rowlock.store.query import alone
 from rowlock.store.schedules import statements
 from rowlock.store.stats import counts, minutes
@@ -209,9 +209,9 @@ async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
     }
 
 
-async def health(desk: Desk, *, within: timedelta = _HEALTH_FOR) -> LookedOver:
+async def health(desk: Desk, *, within: timedelta = _HEALTH_FOR) -> Inspection:
     """What the doctor said lately: it changes slowly, and asks forty things."""
-    look = partial(alook_over, desk.look.database, longest=desk.look.keep.longest)
+    look = partial(ainspect, desk.look.database, longest=desk.look.keep.longest)
     return await desk.lately.seen("health", within=within, look=look)
 
 

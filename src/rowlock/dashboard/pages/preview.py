@@ -14,7 +14,7 @@ from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.wanted import Wanted
-from rowlock.model.answer import Preview
+from rowlock.model.results import Preview
 from rowlock.model.verb import VerbName
 from rowlock.store import schema
 from rowlock.store.query import alone

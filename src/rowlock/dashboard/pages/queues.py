@@ -9,11 +9,9 @@ from typing import Final
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.breaker import Breaker
-from rowlock.model.pause import Pause
-from rowlock.model.pulse import Pulse
-from rowlock.model.stats import Count, Glance, QueueStats, Rates, TaskStats
-from rowlock.store.stats.series import collect_glance_with_sparklines
+from rowlock.model.pause import Breaker, Pause
+from rowlock.model.stats.stats import Count, Glance, QueueStats, Rates, TaskStats
+from rowlock.store.stats.series import Sparkline, collect_glance_with_sparklines
 
 _MOST_SHOWN: Final = 200
 _QUIET: Final = TaskStats(rates=Rates(), durations=None, waits=None, failed=Count(0), paused=False)
@@ -33,7 +31,7 @@ class QueueShown:
     stats: QueueStats
     workers: int | None
     pause: Pause | None
-    pulse: Pulse
+    pulse: Sparkline
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class TaskShown:
     stats: TaskStats
     pause: Pause | None
     breaker: Breaker | None
-    pulse: Pulse
+    pulse: Sparkline
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def _meant(names: Iterable[str], part: str) -> list[str]:
     return sorted(name for name in names if part.casefold() in name.casefold())
 
 
-def _queue(name: str, seen: Glance, pulses: Mapping[str, Pulse]) -> QueueShown:
+def _queue(name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> QueueShown:
     live = None
     if seen.workers is not None:
         live = sum(name in worker.queues for worker in seen.workers if worker.lease_left > timedelta(0))
@@ -88,7 +86,7 @@ def _queue(name: str, seen: Glance, pulses: Mapping[str, Pulse]) -> QueueShown:
     return QueueShown(name, seen.queues[name], live, pause, pulses.get(name, ()))
 
 
-def _task(desk: Desk, name: str, seen: Glance, pulses: Mapping[str, Pulse]) -> TaskShown:
+def _task(desk: Desk, name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> TaskShown:
     known = desk.app.tasks.get(name)
     pause = next((pause for pause in seen.pauses or () if pause.task == name), None)
     breaker = None if known is None else known.spec.breaker

@@ -10,9 +10,9 @@ from rowlock.dashboard.page import Asked, Page
 from rowlock.dashboard.pages.schedules import FIRINGS, ScheduleShown, shown
 from rowlock.dashboard.pages.slots import Foreseen, foresee
 from rowlock.errors import InvalidOption
-from rowlock.model.answer import Firing
 from rowlock.model.names import MAX_SCHEDULE, check_text
-from rowlock.model.schedule import Schedule
+from rowlock.model.results import Firing
+from rowlock.model.schedule.schedule import Schedule
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import change, statements
 

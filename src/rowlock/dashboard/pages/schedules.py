@@ -12,9 +12,9 @@ from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.dashboard.pages.slots import Slot, slot_of
 from rowlock.errors import InvalidOption
-from rowlock.model.answer import Firing
-from rowlock.model.rule_words import rule_in_words
-from rowlock.model.schedule import Schedule
+from rowlock.model.results import Firing
+from rowlock.model.schedule.rule_words import rule_in_words
+from rowlock.model.schedule.schedule import Schedule
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import statements

@@ -9,8 +9,8 @@ from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.dashboard.pages.slots import Foreseen, foresee
 from rowlock.errors import InvalidOption
-from rowlock.model.rule import check_rule
-from rowlock.model.span import is_span, read_span
+from rowlock.model.formatting import is_span, read_span
+from rowlock.model.schedule.rule import check_rule
 from rowlock.store import schema
 from rowlock.store.query import alone
 

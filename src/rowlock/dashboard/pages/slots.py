@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from rowlock.errors import InvalidOption
-from rowlock.model.cron import find_zone
-from rowlock.model.rule import Rule
-from rowlock.model.rule_words import rule_in_words
+from rowlock.model.schedule.cron import find_zone
+from rowlock.model.schedule.rule import Rule
+from rowlock.model.schedule.rule_words import rule_in_words
 
 FORESEEN: Final = 5
 

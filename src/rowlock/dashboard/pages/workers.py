@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
-from rowlock.model.fleet import Fleet
+from rowlock.model.stats.worker_view import Fleet
 from rowlock.store.stats.workers import watch
 
 

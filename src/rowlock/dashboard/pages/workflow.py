@@ -18,12 +18,12 @@ from rowlock.dashboard.lines import NO_STEP, BranchLine, Line, StepLine, folded,
 from rowlock.dashboard.page import Asked, Elsewhere, Page
 from rowlock.errors import NotAWorkflow
 from rowlock.jobs import not_found
-from rowlock.model.answer import Event
 from rowlock.model.explanation import Explanation
-from rowlock.model.form import Form
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
-from rowlock.model.timeline import Timeline, TimelineStep
+from rowlock.model.results import Event
+from rowlock.model.workflow.form import SignalForm
+from rowlock.model.workflow.timeline import Timeline, TimelineStep
 from rowlock.store import explain
 from rowlock.store.query import Conversation, alone
 from rowlock.store.workflows import timeline as store
@@ -101,9 +101,9 @@ class WorkflowShown:
             return (scale.piece("branch", line.started_at, line.ended_at or self.until),)
         return pieces(line.step, scale, self.until)
 
-    def form(self, step: TimelineStep) -> Form:
+    def form(self, step: TimelineStep) -> SignalForm:
         """The form by which a signal that is waited for is answered."""
-        return Form.of(step.form)
+        return SignalForm.of(step.form)
 
     def has_come(self, step: TimelineStep) -> bool:
         """Whether what it waits for is there already, and not taken yet."""

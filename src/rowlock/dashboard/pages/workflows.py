@@ -11,7 +11,7 @@ from uuid import UUID
 from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.model.ids import made_at
-from rowlock.model.timeline import WorkflowRecord, WorkflowStatus
+from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 from rowlock.store import explain, schema
 from rowlock.store.find.pages import is_refusal
 from rowlock.store.query import alone

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from rowlock.model.answer import Cursor, Page, Preview, Start, start_of
-from rowlock.model.failing import Failures, Grouping
+from rowlock.model.failure_groups import Failures, Grouping
 from rowlock.model.filter import ENDED, STATES, Filter
 from rowlock.model.ids import NIL, TOP
 from rowlock.model.record import JobRecord, State
+from rowlock.model.results import Cursor, Page, Preview, Start, start_of
 from rowlock.model.verb import Verb
 from rowlock.store import jobs
 from rowlock.store.find import windows

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 
 from rowlock.errors import InvalidOption, ScheduleError, ScheduleNotFound
-from rowlock.model.answer import Firing
-from rowlock.model.edit import Edit, edits_of
-from rowlock.model.schedule import Schedule, ScheduleSpec
+from rowlock.model.results import Firing
+from rowlock.model.schedule.edit import ScheduleEdit, edits_of
+from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import statements
 from rowlock.store.schedules.statements import MadeJob, ScheduleRow
@@ -68,7 +68,7 @@ def _is_ours(there: ScheduleRow, spec: ScheduleSpec) -> bool:
 
 
 def edit(
-    name: str, change: Edit, *, encode: Callable[[str, int | None], str], actor: str, why: str | None
+    name: str, change: ScheduleEdit, *, encode: Callable[[str, int | None], str], actor: str, why: str | None
 ) -> Conversation[Schedule]:
     """Change a schedule; `encode` makes JSON of the new arguments, for the task of that name, or that version of it."""
     schedule, args, _, moment = yield from _locked(name)

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from rowlock.errors import InvalidOption
-from rowlock.model.edit import with_edits
-from rowlock.model.schedule import Cron, Rule, ScheduleSpec, read_rule
+from rowlock.model.schedule.cron import Cron
+from rowlock.model.schedule.edit import with_edits
+from rowlock.model.schedule.rule import Rule, read_rule
+from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.store.query import Conversation, Query, array, first, instant, interval, numbers, plain_array
 
 # Others who start at the same moment may be writing the same rows: then what they wrote is looked at again.

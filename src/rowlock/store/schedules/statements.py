@@ -10,9 +10,9 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
-from rowlock.model.answer import Firing
 from rowlock.model.record import known_moment, read_json, read_moment
-from rowlock.model.schedule import Schedule, ScheduleSpec
+from rowlock.model.results import Firing
+from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
 from rowlock.store.find.pages import is_refusal
 from rowlock.store.query import Conversation, Query, Row, array, first, instant, interval
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, TypeVar
 
-from rowlock.model.histogram import Histogram
 from rowlock.model.pause import Pause
-from rowlock.model.stats import (
+from rowlock.model.stats.histogram import Histogram
+from rowlock.model.stats.stats import (
     ClaimCost,
     ClaimTimes,
     Cleanup,

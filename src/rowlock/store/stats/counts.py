@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic_core import from_json
 
-from rowlock.model.stats import Count, Suspects
+from rowlock.model.stats.stats import Count, Suspects
 from rowlock.store.claim import PRIORITIES
 from rowlock.store.query import Query, Row, array, plain_array
 

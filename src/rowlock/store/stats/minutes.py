@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from rowlock.model.histogram import Histogram, pack, unpack
+from rowlock.model.stats.histogram import Histogram, pack, unpack
 from rowlock.store.query import Query, Row, array, first, instant, interval, plain_array
 
 # Workers write every so often, so a minute is not all there when it ends.

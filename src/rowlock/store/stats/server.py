@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rowlock.model.stats import Connections, LockWait, Sizes, Snapshot, Vacuum
+from rowlock.model.stats.stats import Connections, LockWait, Sizes, Snapshot, Vacuum
 from rowlock.store.query import Query, Row
 
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from rowlock.model.fleet import Claiming, Fleet, Underway, WatchedWorker
 from rowlock.model.record import read_moment, read_progress
+from rowlock.model.stats.worker_view import Claiming, Fleet, HeldJob, WorkerView
 from rowlock.store import schema
 from rowlock.store.query import Conversation, Query, Row, interval, plain_array
 from rowlock.store.stats import counts
@@ -28,7 +28,7 @@ class HeldJob(NamedTuple):
     """A job, and the id of the worker that holds it."""
 
     worker: str
-    job: Underway
+    job: HeldJob
 
 
 class ClaimedByWorker(NamedTuple):
@@ -47,7 +47,7 @@ def watch(named: str | None = None) -> Conversation[Fleet]:
     limit = max(_FEWEST, min(_MOST_OF_EACH, _MOST_JOBS // max(len(ids), 1)))
     held: list[HeldJob] = yield underway(ids, limit=limit)
     counted: list[ClaimedByWorker] = yield claimed(ids)
-    jobs: dict[str, list[Underway]] = {}
+    jobs: dict[str, list[HeldJob]] = {}
     for one in held:
         jobs.setdefault(one.worker, []).append(one.job)
     rates = {one.worker: one.jobs / _SPAN.total_seconds() for one in counted}
@@ -84,9 +84,9 @@ class WatchedRow(NamedTuple):
     claim_seconds: float
     claim_slowest: float
 
-    def worker(self, jobs: Iterable[Underway], claimed: float) -> WatchedWorker:
+    def worker(self, jobs: Iterable[HeldJob], claimed: float) -> WorkerView:
         """The same as those see it who watch."""
-        return WatchedWorker(
+        return WorkerView(
             id=UUID(self.id),
             host=self.host,
             pid=self.pid,
@@ -139,7 +139,7 @@ def claimed(ids: Iterable[str]) -> Query[ClaimedByWorker]:
 def _held(row: Row) -> HeldJob:
     worker, job, task, queue, since, progress, cancelling, version, begun = row
     moment, share = read_moment(since), read_progress(progress)
-    return HeldJob(worker, Underway(UUID(job), task, queue, moment, share, cancelling, version, begun))
+    return HeldJob(worker, HeldJob(UUID(job), task, queue, moment, share, cancelling, version, begun))
 
 
 class WorkerRow(NamedTuple):

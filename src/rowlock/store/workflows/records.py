@@ -12,15 +12,8 @@ from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.model.filter import LIVE
 from rowlock.model.ids import TOP
 from rowlock.model.record import JobRecord
-from rowlock.model.timeline import (
-    Timeline,
-    TimelineChild,
-    TimelineSignal,
-    TimelineStep,
-    WorkflowPage,
-    WorkflowRecord,
-    WorkflowStatus,
-)
+from rowlock.model.workflow.record import WorkflowPage, WorkflowRecord, WorkflowStatus
+from rowlock.model.workflow.timeline import Timeline, TimelineChild, TimelineSignal, TimelineStep
 from rowlock.store.find import pages
 from rowlock.store.find.windows import WINDOW, Enough, never
 from rowlock.store.operations import cancel_unlocked

@@ -9,7 +9,7 @@ from uuid import UUID
 from rowlock.errors import InvalidOption, JobNotFound, NotAWorkflow, RowlockError, SignalRefused
 from rowlock.model.ids import new_id
 from rowlock.model.names import check_key, check_signal, shown
-from rowlock.model.payload import Result
+from rowlock.model.payload.arguments import Result
 from rowlock.store.query import Conversation, Query
 
 Answer = Literal["sent", "duplicate", "ended", "unknown", "no workflow"]

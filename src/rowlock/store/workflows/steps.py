@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from rowlock.model.row import Claimed
-from rowlock.model.step import Record, Signal, Spawned, Step
-from rowlock.model.timeline import WorkflowStatus
+from rowlock.model.row import ClaimedJob
+from rowlock.model.workflow.record import WorkflowStatus
+from rowlock.model.workflow.step import NewChild, Signal, StepUpdate, StoredStep
 from rowlock.store.enqueue import insert, span_of
 from rowlock.store.query import Conversation, Query, Row, array, instant, plain_array
 
@@ -28,7 +28,7 @@ class SpawnedChild(NamedTuple):
     is_new: bool
 
 
-def record(steps: Sequence[tuple[Claimed, Record]], *, told: Mapping[str, str]) -> Query[StepsWritten]:
+def record(steps: Sequence[tuple[ClaimedJob, StepUpdate]], *, told: Mapping[str, str]) -> Query[StepsWritten]:
     """Write down steps, and what their workflows say of themselves where that has changed, by token.
 
     Answers the attempts that were accepted. Of two records of one step the later stands: PostgreSQL would refuse both.
@@ -65,7 +65,7 @@ def record(steps: Sequence[tuple[Claimed, Record]], *, told: Mapping[str, str]) 
     )
 
 
-def spawn(children: Sequence[tuple[Claimed, Spawned]]) -> Query[SpawnedChild]:
+def spawn(children: Sequence[tuple[ClaimedJob, NewChild]]) -> Query[SpawnedChild]:
     """Write down children that are about to be enqueued in the same transaction."""
     rows = sorted(children, key=lambda child: (child[0].id, child[0].token))
     return Query(
@@ -82,7 +82,7 @@ def spawn(children: Sequence[tuple[Claimed, Spawned]]) -> Query[SpawnedChild]:
     )
 
 
-def spawn_all(children: Iterable[tuple[Claimed, Spawned]]) -> Conversation[set[str]]:
+def spawn_all(children: Iterable[tuple[ClaimedJob, NewChild]]) -> Conversation[set[str]]:
     """Write down children and enqueue those that are new; returns the tokens that were accepted."""
     by_id = {child.job.id: (row, child) for row, child in children}
     born: list[SpawnedChild] = yield spawn(list(by_id.values()))
@@ -91,13 +91,13 @@ def spawn_all(children: Iterable[tuple[Claimed, Spawned]]) -> Conversation[set[s
     return {one.token for one in born}
 
 
-def load(ids: Iterable[str]) -> Query[tuple[str, Step, str]]:
+def load(ids: Iterable[str]) -> Query[tuple[str, StoredStep, str]]:
     """What these workflows remember, with the id of each, and the database's time."""
     return Query("step_load", {"ids": plain_array(ids)}, _loaded)
 
 
-def _loaded(row: Row) -> tuple[str, Step, str]:
-    return row[0], Step._make(row[1:-1]), row[-1]
+def _loaded(row: Row) -> tuple[str, StoredStep, str]:
+    return row[0], StoredStep._make(row[1:-1]), row[-1]
 
 
 def load_signals(ids: Iterable[str]) -> Query[tuple[str, Signal]]:
@@ -123,6 +123,6 @@ def recall_workflows(ids: Iterable[str]) -> Query[RecalledWorkflow]:
     return Query("workflow_recall", {"ids": plain_array(ids)}, RecalledWorkflow._make)
 
 
-def recall_steps(ids: Iterable[str]) -> Query[tuple[str, Step]]:
+def recall_steps(ids: Iterable[str]) -> Query[tuple[str, StoredStep]]:
     """What these workflows remember, with the id of each."""
-    return Query("step_recall", {"ids": plain_array(ids)}, lambda row: (row[0], Step._make(row[1:])))
+    return Query("step_recall", {"ids": plain_array(ids)}, lambda row: (row[0], StoredStep._make(row[1:])))

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from rowlock.model.record import JobRecord, read_json, read_moment
-from rowlock.model.step import StepKind, StepState
-from rowlock.model.timeline import TimelineSignal, TimelineStep
+from rowlock.model.workflow.step import StepKind, StepState
+from rowlock.model.workflow.timeline import TimelineSignal, TimelineStep
 from rowlock.store.find import pages
 from rowlock.store.query import Conversation, Query, Row, array, plain_array
 from rowlock.store.workflows import records

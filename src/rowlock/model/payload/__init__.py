@@ -1,0 +1,1 @@
+"""Payloads: arguments and results as JSON text and back."""

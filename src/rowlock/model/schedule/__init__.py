@@ -1,0 +1,1 @@
+"""Schedules: rules, their slots, and what operators change."""

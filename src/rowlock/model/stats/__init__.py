@@ -1,0 +1,1 @@
+"""Statistics: counts, rates, durations and workers as values."""

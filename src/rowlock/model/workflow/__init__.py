@@ -1,0 +1,1 @@
+"""Workflows: their steps, their records as people read them, and forms for signals."""

@@ -1,0 +1,294 @@
+"""Workflows as people look at them: one of a list, and what one of them has done, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from rowlock.model.record import JobRecord, State, known_moment, plain, read_json, read_moment, read_uuid
+from rowlock.model.workflow.step import StepKind, StepState
+
+WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRecord:
+    """A workflow in a list, live or ended, without what it was given and what it made of it.
+
+    `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
+    retry, code or pause. `current_step` is the key of the step that is open,
+    else of the latest one; of a failed workflow, of the one that has failed.
+    """
+
+    id: UUID
+    workflow: str
+    version: int
+    status: WorkflowStatus
+    cancelling: bool
+    current_step: str | None
+    waits_for: str | None
+    reason: str | None
+    key: str | None
+    parent: UUID | None
+    queue: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> WorkflowRecord:
+        """A row whose columns are the fields of this class, in their order; ids and times as text."""
+        stored = dict(zip((field.name for field in fields(cls)), row, strict=True))
+        return cls(
+            **stored
+            | {name: read_uuid(stored[name]) for name in ("id", "parent")}
+            | {name: read_moment(stored[name]) for name in ("created_at", "started_at", "ended_at", "updated_at")}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return _dict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPage:
+    """Workflows, newest first; `next` is the `before` of the next page, None after the last.
+
+    `looked` is how many workflows were looked at for it.
+    """
+
+    records: tuple[WorkflowRecord, ...]
+    next: UUID | None
+    looked: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {"records": [record.to_dict() for record in self.records], "next": plain(self.next)}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineStep:
+    """A step as it is remembered; `key` is its name and occurrence, after its branch: charge, charge#2, 1/charge.
+
+    `attempts` counts the tries that have failed. `until` is the end of a sleep, the time-out of a signal, or the next
+    try of a step that is retrying. `form` is the JSON Schema of the signal that it waits for.
+    """
+
+    key: str
+    name: str
+    kind: StepKind
+    state: StepState
+    attempts: int
+    until: datetime | None
+    child: UUID | None
+    started_at: datetime
+    ended_at: datetime | None
+    position: int
+    input: Any
+    result: Any
+    error: Any
+    form: Any
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> TimelineStep:
+        """A row whose columns are the fields of this class, in their order; ids, times and JSON as text."""
+        stored = dict(zip((field.name for field in fields(cls)), row, strict=True))
+        return cls(
+            **stored
+            | {name: read_moment(stored[name]) for name in ("until", "started_at", "ended_at")}
+            | {name: read_json(stored[name]) for name in ("input", "result", "error", "form")}
+            | {"child": read_uuid(stored["child"])}
+        )
+
+    @property
+    def branch(self) -> str:
+        """Where it stands in the code: `1/` for the first task that the function began, "" for the function itself."""
+        head, slash, _ = self.key.rpartition("/")
+        return "" if self.kind == "undo" else head + slash
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long it took, with all its tries; None while it has not ended."""
+        return None if self.ended_at is None else self.ended_at - self.started_at
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits: for a signal, a moment, a child, or its next try."""
+        return self.state in {"open", "retrying"}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return _dict(self) | {"duration": _seconds(self.duration)}
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBranch:
+    """What one task of a workflow's code has called, such as one of a gather; `key` is `1/`, or `1/2/` inside of it."""
+
+    key: str
+    steps: tuple[TimelineStep | TimelineBranch, ...]
+
+    @property
+    def started_at(self) -> datetime:
+        """When the first of them was."""
+        return min(step.started_at for step in self.steps)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the last of them had; None while one has not."""
+        ends = [step.ended_at for step in self.steps]
+        known = [moment for moment in ends if moment is not None]
+        return max(known) if len(known) == len(ends) else None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From the first to the last; None while one has not ended."""
+        return None if self.ended_at is None else self.ended_at - self.started_at
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "key": self.key,
+            "kind": "branch",
+            "started_at": plain(self.started_at),
+            "ended_at": plain(self.ended_at),
+            "duration": _seconds(self.duration),
+            "steps": [step.to_dict() for step in self.steps],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSignal:
+    """A signal that was sent to a workflow and that no wait has taken."""
+
+    name: str
+    key: str | None
+    sent_at: datetime
+    payload: Any
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> TimelineSignal:
+        """A row of these columns; times and JSON as text."""
+        name, key, sent_at, payload = row
+        return cls(name, key, known_moment(sent_at), read_json(payload))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return _dict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineChild:
+    """A child of a workflow that has not ended."""
+
+    id: UUID
+    task: str
+    version: int | None
+    queue: str
+    state: State
+    waits_for: str | None
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> TimelineChild:
+        """A row of these columns; the id as text."""
+        job_id, *rest = row
+        return cls(UUID(job_id), *rest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return _dict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A workflow as it was when somebody looked: its job, what it has done, and what it waits for.
+
+    `steps` are in the order in which they were started, those of each branch in one place. `signals` are those that
+    nobody has taken, `children` those that have not ended. Who may not read arguments and results sees no `input`,
+    `result`, `error`, `form` and `payload` either.
+    """
+
+    job: JobRecord
+    steps: tuple[TimelineStep | TimelineBranch, ...]
+    signals: tuple[TimelineSignal, ...]
+    children: Mapping[UUID, TimelineChild]
+
+    @classmethod
+    def of(
+        cls,
+        job: JobRecord,
+        steps: Iterable[TimelineStep],
+        signals: Iterable[TimelineSignal],
+        children: Iterable[TimelineChild],
+    ) -> Timeline:
+        """The tree of what was read."""
+        return cls(job, _tree(steps), tuple(signals), {child.id: child for child in children})
+
+    def __iter__(self) -> Iterator[TimelineStep]:
+        """Every step, in the order in which they were started."""
+        return iter(sorted(_flat(self.steps), key=_order))
+
+    @property
+    def waits(self) -> tuple[TimelineStep, ...]:
+        """What it waits for: signals, moments, children and next tries."""
+        return tuple(step for step in self if step.is_open)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {
+            "job": self.job.to_dict(),
+            "steps": [step.to_dict() for step in self.steps],
+            "signals": [signal.to_dict() for signal in self.signals],
+            "children": [child.to_dict() for child in self.children.values()],
+        }
+
+
+def _tree(steps: Iterable[TimelineStep]) -> tuple[TimelineStep | TimelineBranch, ...]:
+    inside: dict[str, list[TimelineStep]] = {"": []}
+    below: dict[str, list[str]] = {}
+    for step in steps:
+        path = step.branch
+        # A branch that has called nothing itself, but has begun others, is there all the same.
+        while path not in inside:
+            inside[path] = []
+            below.setdefault(_above(path), []).append(path)
+            path = _above(path)
+        inside[step.branch].append(step)
+    return _grown("", inside, below)
+
+
+def _grown(
+    path: str, inside: Mapping[str, list[TimelineStep]], below: Mapping[str, list[str]]
+) -> tuple[TimelineStep | TimelineBranch, ...]:
+    branches = [TimelineBranch(other, _grown(other, inside, below)) for other in below.get(path, ())]
+    return tuple(sorted([*inside[path], *branches], key=_order))
+
+
+def _above(path: str) -> str:
+    head, slash, _ = path[:-1].rpartition("/")
+    return head + slash
+
+
+def _flat(steps: Iterable[TimelineStep | TimelineBranch]) -> Iterator[TimelineStep]:
+    for step in steps:
+        if isinstance(step, TimelineBranch):
+            yield from _flat(step.steps)
+        else:
+            yield step
+
+
+def _order(step: TimelineStep | TimelineBranch) -> tuple[datetime, int, str]:
+    """By time; what was written down together, by its place in the code."""
+    return step.started_at, step.position if isinstance(step, TimelineStep) else 0, step.key
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
+
+
+def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass of this file
+    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
