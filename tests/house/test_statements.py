@@ -632,7 +632,7 @@ def prepare(house: House, one: Statement) -> str | None:
 
 
 def test_every_statement_runs_with_what_its_builder_gives(house: House) -> None:
-    for query in (query for queries in BUILT.values() for query in queries):
+    for query in (query for built in BUILT.values() for query in built):
         with house.connection.transaction(force_rollback=True):
             run(house.connection.cursor(), query, house.schema)
 
@@ -650,7 +650,7 @@ def test_both_renderings_of_a_statement_ask_for_the_same() -> None:
 def test_json_leaves_the_database_as_text(house: House) -> None:
     # A caller's connection may turn json into something else on its way, and not all drivers can be told not to.
     # (What EXPLAIN answers cannot be cast; nobody runs it on a caller's connection.)
-    queries = [query for queries in BUILT.values() for query in queries if query.name != "claim_probe"]
+    queries = [query for built in BUILT.values() for query in built if query.name != "claim_probe"]
     json = {}
     for query in queries:
         with house.connection.transaction(force_rollback=True):

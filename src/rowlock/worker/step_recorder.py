@@ -29,7 +29,7 @@ from rowlock.store.workflows import steps
 from rowlock.workflow.worker_interface import LoadedHistory
 
 T = TypeVar("T")
-W = TypeVar("W", bound="Record | Spawned")
+W = TypeVar("W", bound="StepUpdate | NewChild")
 
 log = logging.getLogger("rowlock.worker")
 

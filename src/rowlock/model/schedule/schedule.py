@@ -21,28 +21,8 @@ from rowlock.model.names import (
     shown,
 )
 from rowlock.model.schedule.cron import Cron
-from rowlock.model.schedule.firing import plan
-from rowlock.model.schedule.rule import CatchUp, Every, Overlap, Rule, check_catch_up, check_rule, read_rule
+from rowlock.model.schedule.rule import Every, Overlap, Rule, check_catch_up, read_rule
 from rowlock.model.spec import DEFAULT_QUEUE, Options, check_expires
-
-__all__ = [
-    "CatchUp",
-    "Cron",
-    "Due",
-    "Every",
-    "Overlap",
-    "Passed",
-    "Plan",
-    "Rule",
-    "Schedule",
-    "ScheduleSpec",
-    "check_catch_up",
-    "check_rule",
-    "check_scheduled",
-    "name_after",
-    "plan",
-    "read_rule",
-]
 
 MOST_JITTER: Final = timedelta(days=1)
 # The jobs of a schedule carry two tags more: its name and their slot.

@@ -1,16 +1,73 @@
-"""Whether code still fits what workflows remember, as people look at it."""
+"""Workflow records: workflows in a list, and whether code still fits what they remember."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from rowlock.model.record import plain
+from rowlock.model.record import plain, read_moment, read_uuid
 
-pass
-
+WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
 Verdict = Literal["fits", "differs", "no code"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRecord:
+    """A workflow in a list, live or ended, without what it was given and what it made of it.
+
+    `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
+    retry, code or pause. `current_step` is the key of the step that is open,
+    else of the latest one; of a failed workflow, of the one that has failed.
+    """
+
+    id: UUID
+    workflow: str
+    version: int
+    status: WorkflowStatus
+    cancelling: bool
+    current_step: str | None
+    waits_for: str | None
+    reason: str | None
+    key: str | None
+    parent: UUID | None
+    queue: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> WorkflowRecord:
+        """A row whose columns are the fields of this class, in their order; ids and times as text."""
+        stored = dict(zip((field.name for field in fields(cls)), row, strict=True))
+        return cls(
+            **stored
+            | {name: read_uuid(stored[name]) for name in ("id", "parent")}
+            | {name: read_moment(stored[name]) for name in ("created_at", "started_at", "ended_at", "updated_at")}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPage:
+    """Workflows, newest first; `next` is the `before` of the next page, None after the last.
+
+    `looked` is how many workflows were looked at for it.
+    """
+
+    records: tuple[WorkflowRecord, ...]
+    next: UUID | None
+    looked: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it."""
+        return {"records": [record.to_dict() for record in self.records], "next": plain(self.next)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,69 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from rowlock.model.record import JobRecord, State, known_moment, plain, read_json, read_moment, read_uuid
 from rowlock.model.workflow.step import StepKind, StepState
-
-WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowRecord:
-    """A workflow in a list, live or ended, without what it was given and what it made of it.
-
-    `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
-    retry, code or pause. `current_step` is the key of the step that is open,
-    else of the latest one; of a failed workflow, of the one that has failed.
-    """
-
-    id: UUID
-    workflow: str
-    version: int
-    status: WorkflowStatus
-    cancelling: bool
-    current_step: str | None
-    waits_for: str | None
-    reason: str | None
-    key: str | None
-    parent: UUID | None
-    queue: str
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    updated_at: datetime
-
-    @classmethod
-    def read(cls, row: Sequence[Any]) -> WorkflowRecord:
-        """A row whose columns are the fields of this class, in their order; ids and times as text."""
-        stored = dict(zip((field.name for field in fields(cls)), row, strict=True))
-        return cls(
-            **stored
-            | {name: read_uuid(stored[name]) for name in ("id", "parent")}
-            | {name: read_moment(stored[name]) for name in ("created_at", "started_at", "ended_at", "updated_at")}
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return _dict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowPage:
-    """Workflows, newest first; `next` is the `before` of the next page, None after the last.
-
-    `looked` is how many workflows were looked at for it.
-    """
-
-    records: tuple[WorkflowRecord, ...]
-    next: UUID | None
-    looked: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return {"records": [record.to_dict() for record in self.records], "next": plain(self.next)}
 
 
 @dataclass(frozen=True, slots=True)
