@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from rowlock.model.plain import plain_fields
 from rowlock.model.record import State
 
 Code = Literal[
@@ -84,23 +85,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: ids and moments are strings, lengths of time are seconds."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return plain_fields(self)
 
     def __str__(self) -> str:
         return self.says if self.do is None else f"{self.says} To do: {self.do}."
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
-    match value:
-        case UUID():
-            return str(value)
-        case datetime():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case tuple() | list():
-            return [_plain(one) for one in value]
-        case Mapping():
-            return {name: _plain(one) for name, one in value.items()}
-        case _:
-            return value

@@ -11,6 +11,7 @@ from uuid import UUID
 from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.model.names import MAX_KEY, MAX_NAME, MAX_TAG, check_moment, check_text, shown
 from rowlock.model.payload.arguments import encode_untyped
+from rowlock.model.plain import plain
 from rowlock.model.record import State
 
 STATES: Final[tuple[State, ...]] = get_args(State)
@@ -80,7 +81,7 @@ class Filter:
     def to_dict(self) -> dict[str, Any]:
         """What was given, as JSON knows it."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: _plain(value) for name, value in given.items() if value is not None}
+        return {name: plain(value) for name, value in given.items() if value is not None}
 
 
 def _states(state: State | Iterable[State] | None) -> tuple[State, ...] | None:
@@ -131,13 +132,3 @@ def _args(args: Mapping[str, Any]) -> dict[str, Any]:
     except InvalidArguments as error:
         raise InvalidOption(f"args: {error}") from error
     return dict(args)
-
-
-def _plain(value: object) -> object:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case tuple():
-            return [str(one) for one in value]
-        case _:
-            return value

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
+from rowlock.model.plain import plain_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,7 @@ class Pause:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: times are strings."""
-        return {
-            name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(self).items()
-        }
+        return plain_fields(self)
 
 
 MOST_FAILURES: Final = 1_000

@@ -10,6 +10,8 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
+from rowlock.model.plain import plain_fields
+
 State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
 
 
@@ -104,7 +106,7 @@ class JobRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: ids and times are strings."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return plain_fields(self)
 
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
@@ -154,18 +156,3 @@ def read_json(text: str | None) -> Any:  # noqa: ANN401  whatever is stored
         return None if text is None else from_json(text)
     except ValueError:
         return text
-
-
-def plain(value: object) -> object:
-    """A value as JSON knows it: ids and times are strings."""
-    match value:
-        case UUID():
-            return str(value)
-        case datetime():
-            return value.isoformat()
-        case JobError() | Progress():
-            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        case tuple():
-            return [plain(one) for one in value]
-        case _:
-            return value

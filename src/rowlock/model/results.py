@@ -11,6 +11,7 @@ from uuid import UUID
 from rowlock.errors import InvalidOption
 from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import shown
+from rowlock.model.plain import plain, plain_fields
 from rowlock.model.record import JobRecord, State
 from rowlock.model.verb import VerbName
 
@@ -84,15 +85,7 @@ class Preview:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {
-            "verb": self.verb,
-            "count": self.count,
-            "passed_over": self.passed_over,
-            "capped": self.capped,
-            "tasks": dict(self.tasks),
-            "states": dict(self.states),
-            "samples": [record.to_dict() for record in self.samples],
-        }
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +102,7 @@ class Done:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {
-            "verb": self.verb,
-            "changed": self.changed,
-            "passed_over": self.passed_over,
-            "before": _text(self.before),
-        }
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +129,9 @@ class Event:
         """The same as JSON knows it."""
         return {
             "id": str(self.id),
-            "at": self.at.isoformat(),
+            "at": plain(self.at),
             "kind": self.kind,
-            "job": _text(self.job),
+            "job": plain(self.job),
             "actor": self.actor,
             "login": self.login,
             "details": dict(self.details),
@@ -175,14 +163,4 @@ class Firing:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {
-            "slot": self.slot.isoformat(),
-            "job": _text(self.job),
-            "reason": self.reason,
-            "at": self.at.isoformat(),
-            "state": self.state,
-        }
-
-
-def _text(job_id: UUID | None) -> str | None:
-    return None if job_id is None else str(job_id)
+        return plain_fields(self)

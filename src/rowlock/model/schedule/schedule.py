@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 from uuid import UUID
@@ -20,6 +20,7 @@ from rowlock.model.names import (
     check_version,
     shown,
 )
+from rowlock.model.plain import plain_fields
 from rowlock.model.schedule.cron import Cron
 from rowlock.model.schedule.rule import Every, Overlap, Rule, check_catch_up, read_rule
 from rowlock.model.spec import DEFAULT_QUEUE, Options, check_expires
@@ -178,7 +179,8 @@ class Schedule:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: times are strings, spans are seconds."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        spans = {name: _seconds(getattr(self, name)) for name in ("every", "expires", "jitter")}
+        return plain_fields(self) | spans
 
 
 def check_scheduled(options: Options) -> None:
@@ -202,20 +204,6 @@ def name_after(task: str) -> str:
         return check_schedule(task)
     except InvalidOption as error:
         raise TaskError(f"a schedule is named after its task, but {error}; or give name=") from None
-
-
-def _plain(value: object) -> object:
-    match value:
-        case datetime():
-            return value.isoformat()
-        case timedelta():
-            return _seconds(value)
-        case UUID():
-            return str(value)
-        case tuple():
-            return [_plain(one) for one in value]
-        case _:
-            return value
 
 
 def _check_jitter(jitter: object) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rowlock.errors import InvalidOption
-from rowlock.model.stats.stats import Durations, plain
+from rowlock.model.plain import plain_fields
+from rowlock.model.stats.stats import Durations
 
 _MINUTE = timedelta(minutes=1)
 # Minutes are kept for so long.
@@ -45,8 +46,7 @@ class Series:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it: durations in seconds, moments in ISO form."""
-        told: dict[str, Any] = plain(self)
-        return told
+        return plain_fields(self)
 
 
 def check_span(span: timedelta) -> timedelta:

@@ -6,11 +6,12 @@ What could not be learned, because it took too long or is not this role's to see
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from rowlock.model.pause import Pause
+from rowlock.model.plain import plain_fields
 from rowlock.model.stats.histogram import Histogram
 from rowlock.model.stats.worker_view import Vitals
 
@@ -260,22 +261,4 @@ class Stats:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON has it: durations in seconds, moments in ISO form."""
-        told: dict[str, Any] = plain(self)
-        return told
-
-
-def plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
-    """A value as JSON has it: durations in seconds, moments in ISO form."""
-    match value:
-        case timedelta():
-            return value.total_seconds()
-        case datetime():
-            return value.isoformat()
-        case tuple():
-            return [plain(item) for item in value]
-        case Mapping():
-            return {key: plain(item) for key, item in value.items()}
-        case _ if is_dataclass(value):
-            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-        case _:
-            return value
+        return plain_fields(self)

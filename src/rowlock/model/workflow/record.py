@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from rowlock.model.record import plain, read_moment, read_uuid
+from rowlock.model.plain import plain, plain_fields
+from rowlock.model.record import read_moment, read_uuid
 
 WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
 Verdict = Literal["fits", "differs", "no code"]
@@ -51,7 +52,7 @@ class WorkflowRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class CheckedWorkflow:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +106,4 @@ class WorkflowCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return {"workflows": [one.to_dict() for one in self.workflows], "is_whole": self.is_whole}
+        return plain_fields(self)

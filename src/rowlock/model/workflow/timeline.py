@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from rowlock.model.record import JobRecord, State, known_moment, plain, read_json, read_moment, read_uuid
+from rowlock.model.plain import plain, plain_fields
+from rowlock.model.record import JobRecord, State, known_moment, read_json, read_moment, read_uuid
 from rowlock.model.workflow.step import StepKind, StepState
 
 
@@ -64,7 +65,7 @@ class TimelineStep:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return _dict(self) | {"duration": _seconds(self.duration)}
+        return plain_fields(self) | {"duration": plain(self.duration)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class TimelineBranch:
             "kind": "branch",
             "started_at": plain(self.started_at),
             "ended_at": plain(self.ended_at),
-            "duration": _seconds(self.duration),
+            "duration": plain(self.duration),
             "steps": [step.to_dict() for step in self.steps],
         }
 
@@ -120,7 +121,7 @@ class TimelineSignal:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return _dict(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class TimelineChild:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
-        return _dict(self)
+        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +227,3 @@ def _flat(steps: Iterable[TimelineStep | TimelineBranch]) -> Iterator[TimelineSt
 def _order(step: TimelineStep | TimelineBranch) -> tuple[datetime, int, str]:
     """By time; what was written down together, by its place in the code."""
     return step.started_at, step.position if isinstance(step, TimelineStep) else 0, step.key
-
-
-def _seconds(duration: timedelta | None) -> float | None:
-    return None if duration is None else duration.total_seconds()
-
-
-def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass of this file
-    return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
