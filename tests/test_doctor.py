@@ -26,8 +26,9 @@ from rowlock.model.stats.stats import Connections
 from rowlock.store import workers
 from rowlock.store.doctor import checkup_facts
 from rowlock.store.doctor.blueprint import blueprint
-from rowlock.store.doctor.checkup_facts import Facts, JobCost, Trial, gather
+from rowlock.store.doctor.checkup_facts import Facts, gather
 from rowlock.store.doctor.queries import Peak
+from rowlock.store.doctor.trial import JobCost, Trial
 from rowlock.store.query import Query, alone
 from rowlock.testing import travel
 from tests.engine import Engine

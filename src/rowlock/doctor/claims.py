@@ -8,8 +8,9 @@ from datetime import timedelta
 from rowlock.doctor.check import Check, by_bounds, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.formatting import count, instant, span
-from rowlock.store.doctor.checkup_facts import BATCH, Facts, JobCost, Trial
+from rowlock.store.doctor.checkup_facts import Facts
 from rowlock.store.doctor.queries import Peak
+from rowlock.store.doctor.trial import BATCH, JobCost, Trial
 
 _CLAIM, _LOAD = "claim", "load"
 _INDEX = "jobs_ready"

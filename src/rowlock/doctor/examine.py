@@ -20,7 +20,8 @@ from rowlock.errors import InvalidOption
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.store import schema
 from rowlock.store.doctor import queries
-from rowlock.store.doctor.checkup_facts import Facts, Trial, gather, try_out
+from rowlock.store.doctor.checkup_facts import Facts, gather
+from rowlock.store.doctor.trial import Trial, try_out
 from rowlock.store.query import alone
 
 TARGET = timedelta(seconds=60)

@@ -1,4 +1,4 @@
-"""Lengths of time, instants and counts as people read them."""
+"""Formatting: durations, instants, counts and sizes as people read and type them."""
 
 from __future__ import annotations
 
@@ -54,6 +54,8 @@ def size(number: float) -> str:
     return f"{number:.1f} TB"
 
 
+# Durations as they are typed: `90s`, `15min`, `1h30min`, `3d`
+
 _UNITS_TYPED: Final = {
     "ms": timedelta(milliseconds=1),
     "s": timedelta(seconds=1),
@@ -86,12 +88,14 @@ def read_span(typed: str) -> timedelta:
 def typed_span(length: timedelta) -> str:
     """A length of whole seconds as it is typed: `1h30min`."""
     seconds, parts = int(length.total_seconds()), list[str]()
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
+    for unit, of_seconds in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        number, seconds = divmod(seconds, of_seconds)
+        if number:
+            parts.append(f"{number}{unit}")
     return "".join(parts) or "0s"
 
+
+# Text that no data can break or repaint: a job may hold anything, and it is printed and logged
 
 # Controls, the marks that turn, hide or break text, and halves of characters that no terminal can be sent.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"

@@ -1,4 +1,4 @@
-"""A queue or a task that an operator has stopped for a while."""
+"""Pauses: of a queue or a task by an operator, and of a failing task by its breaker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from typing import Any, Final
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
 from rowlock.model.plain import plain_fields
+
+MOST_FAILURES: Final = 1_000
+_LONGEST: Final = timedelta(days=365)
+_UNITS: Final = (
+    ("day", timedelta(days=1)),
+    ("hour", timedelta(hours=1)),
+    ("minute", timedelta(minutes=1)),
+    ("second", timedelta(seconds=1)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +34,6 @@ class Pause:
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it: times are strings."""
         return plain_fields(self)
-
-
-MOST_FAILURES: Final = 1_000
-_LONGEST: Final = timedelta(days=365)
-_UNITS: Final = (
-    ("day", timedelta(days=1)),
-    ("hour", timedelta(hours=1)),
-    ("minute", timedelta(minutes=1)),
-    ("second", timedelta(seconds=1)),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class Breaker:
         _check_span("pause", self.pause)
 
     def why(self, error: str) -> str:
-        """Why the task is paused, in words; `error` is the type of the last one."""
+        """The reason of the pause, in words; `error` is the type of the last error."""
         return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.within)}, the last: {error}"
 
 

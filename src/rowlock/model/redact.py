@@ -1,7 +1,8 @@
-"""Values and texts that may be shown, without the secrets in them: found by their names, or by how they look.
+"""Redaction: JSON values, texts and URLs without the secrets in them.
 
-A net, and no proof: it knows what secrets are usually called and what they usually look like. Each pattern is linear in
-the length of a text, for whoever enqueues chooses the text: a run of characters is looked at from its beginning only.
+Secrets are found by their names, or by how they look. This is a net, and no proof: it knows what secrets are usually
+called and what they usually look like. Each pattern is linear in the length of a text, because whoever enqueues chooses
+the text: a run of characters is examined from its beginning only.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any, Final
 
 from rowlock.errors import InvalidOption
 
-__all__ = ["MARK", "redact", "redact_text"]
+MARK: Final = "***"
+"""What stands in the place of a secret."""
 
 _DEEPEST: Final = 200
 
-# Secrets by how they look, wherever they stand
+# Secrets by how they look, wherever they are
 
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
@@ -231,8 +233,7 @@ def _closing(line: str, at: int) -> int:
     return len(line.rstrip("\r\n"))
 
 
-MARK: Final = "***"
-"""What stands in the place of a secret."""
+# Passwords in URLs and connection strings: in settings, in errors, on pages
 
 _WORD: Final = re.compile(r"\S+")
 # Up to the password. An address in brackets has no user before it.
@@ -267,6 +268,11 @@ def _word(word: str) -> str:
     return "".join([*shown, word[done:]])
 
 
+# Names of secrets: db_password, X-Api-Key, clientSecret; but not token_count or secretary
+#
+# The last word of a name says what it is, and those before it only whose: a `password_policy` is a policy. So a name
+# is cut into words, and its end is what counts.
+
 _WORD_OF_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONGEST: Final = 200  # characters of a name that are looked at, from its end
 
@@ -289,35 +295,9 @@ _ALONE: Final = frozenset(
 # What may follow without making it another thing: password_confirmation, token_hash, auth_header.
 _TRIMMINGS: Final = frozenset(
     (
-        *(
-            "hash",
-            "hashed",
-            "digest",
-            "sha",
-            "value",
-            "string",
-            "header",
-            "headers",
-            "code",
-            "data",
-            "pem",
-            "json",
-            "env",
-        ),
-        *(
-            "confirmation",
-            "confirm",
-            "again",
-            "repeat",
-            "new",
-            "old",
-            "current",
-            "previous",
-            "raw",
-            "plain",
-            "plaintext",
-        ),
-        *("encrypted", "encoded", "base", "b", "hex", "bytes"),
+        *("hash", "hashed", "digest", "sha", "value", "string", "header", "headers", "code", "data", "pem", "json"),
+        *("env", "confirmation", "confirm", "again", "repeat", "new", "old", "current", "previous", "raw", "plain"),
+        *("plaintext", "encrypted", "encoded", "base", "b", "hex", "bytes"),
     )
 )
 

@@ -1,4 +1,4 @@
-"""Rows as the engine passes them around."""
+"""Rows: jobs as the engine claims, inserts, rescues and reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's facts: what the decorator says, and what one call changes."""
+"""Task specifications: what a decorator declares, what one call changes, and the handler behind them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """What is fixed when a task is declared. With a `version` it is a workflow, and `retry` is for its steps.
+    """A task as it is declared. With a `version` it is a workflow, and `retry` is for its steps.
 
     `attempts` is how many a job of it has: one if it is a workflow, for that is not retried as a whole.
     """
@@ -101,7 +101,7 @@ class TaskSpec:
             raise InvalidOption(f"breaker={shown(self.breaker)} must be a Breaker; write breaker=Breaker(failures=20)")
 
     def allowed(self, options: Options) -> Options:
-        """What a call may say: all of it, unless this is a workflow."""
+        """The options of a call, checked: a workflow takes no attempts, and fewer kinds of keys."""
         if self.version is None:
             return options
         if options.attempts is not None:
@@ -116,7 +116,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one call says differently from its task."""
+    """The options of one call, where they differ from its task's."""
 
     queue: str | None = None
     priority: int | None = None
@@ -149,6 +149,37 @@ class Options:
         check_expires(self.expires)
 
 
+AS_DECLARED = Options()
+
+Carry = Callable[[dict[str, Any]], dict[str, Any]]
+"""A migration of a workflow's state from one version to a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A task's function, its specification, and the codecs of its arguments and result.
+
+    `carries` are the migrations that make the state of a workflow of an earlier version into this one's, in order.
+    """
+
+    spec: TaskSpec
+    function: Callable[..., Any]
+    is_async: bool
+    arguments: Arguments
+    result: Result
+    carries: tuple[Carry, ...] = ()
+
+    @property
+    def version(self) -> int | None:
+        """The version of a workflow's code; None: it is no workflow."""
+        return self.spec.version
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether it is the code of a workflow, which records its steps."""
+        return self.spec.version is not None
+
+
 def check_expires(expires: timedelta | None) -> timedelta | None:
     """How long after its run_at a job is worth starting: more than zero, or None for ever."""
     _check_span("expires", expires)
@@ -166,35 +197,3 @@ def _check_retry(retry: object) -> None:
 def _check_span(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, timedelta) or value < timedelta(0)):
         raise InvalidOption(f"{name}={value!r} must be a timedelta of zero or more; write timedelta(seconds=…)")
-
-
-AS_DECLARED = Options()
-
-
-Carry = Callable[[dict[str, Any]], dict[str, Any]]
-"""What makes the state of one version of a workflow into that of a later one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Handler:
-    """A task's function, its facts, and how its arguments and result travel.
-
-    `carries` are what the state of a workflow of an earlier version goes through, in this order, to become this one's.
-    """
-
-    spec: TaskSpec
-    function: Callable[..., Any]
-    is_async: bool
-    arguments: Arguments
-    result: Result
-    carries: tuple[Carry, ...] = ()
-
-    @property
-    def version(self) -> int | None:
-        """The version of a workflow's code; None: it is no workflow."""
-        return self.spec.version
-
-    @property
-    def is_workflow(self) -> bool:
-        """Whether its function remembers what it has done."""
-        return self.spec.version is not None

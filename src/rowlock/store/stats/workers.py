@@ -24,7 +24,7 @@ _FEWEST: Final = 12
 _SPAN: Final = timedelta(minutes=2)
 
 
-class HeldJob(NamedTuple):
+class HeldJobRow(NamedTuple):
     """A job, and the id of the worker that holds it."""
 
     worker: str
@@ -45,7 +45,7 @@ def watch(named: str | None = None) -> Conversation[Fleet]:
     found: list[WatchedRow] = yield watched_workers(named, limit=MOST_WORKERS + 1)
     rows, ids = found[:MOST_WORKERS], [row.id for row in found[:MOST_WORKERS]]
     limit = max(_FEWEST, min(_MOST_OF_EACH, _MOST_JOBS // max(len(ids), 1)))
-    held: list[HeldJob] = yield underway(ids, limit=limit)
+    held: list[HeldJobRow] = yield underway(ids, limit=limit)
     counted: list[ClaimedByWorker] = yield claimed(ids)
     jobs: dict[str, list[HeldJob]] = {}
     for one in held:
@@ -122,7 +122,7 @@ def watched_workers(named: str | None, *, limit: int) -> Query[WatchedRow]:
     return Query("worker_watch", {"named": named, "limit": str(limit)}, WatchedRow._make)
 
 
-def underway(ids: Iterable[str], *, limit: int) -> Query[HeldJob]:
+def underway(ids: Iterable[str], *, limit: int) -> Query[HeldJobRow]:
     """The jobs that these workers hold, no more than so many of each."""
     return Query("job_underway", {"workers": plain_array(ids), "limit": str(limit)}, _held)
 
@@ -136,10 +136,10 @@ def claimed(ids: Iterable[str]) -> Query[ClaimedByWorker]:
     )
 
 
-def _held(row: Row) -> HeldJob:
+def _held(row: Row) -> HeldJobRow:
     worker, job, task, queue, since, progress, cancelling, version, begun = row
     moment, share = read_moment(since), read_progress(progress)
-    return HeldJob(worker, HeldJob(UUID(job), task, queue, moment, share, cancelling, version, begun))
+    return HeldJobRow(worker, HeldJob(UUID(job), task, queue, moment, share, cancelling, version, begun))
 
 
 class WorkerRow(NamedTuple):
