@@ -1,1 +1,1 @@
-"""Whether the database is healthy: `examine` asks, each other file judges a part of what it was told."""
+"""Doctor: whether the database is healthy; `examine` gathers facts, the other files judge them."""

@@ -1,4 +1,4 @@
-"""How a finding is made: a level by bounds, and what could not be learned."""
+"""Check: makes a finding of a figure, a level and words."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from rowlock.store.stats.collect import LOCKED
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A line of the checkup, before anything is known."""
+    """One check of the doctor, which makes its finding."""
 
     group: str
     name: str
 
     def green(self, figure: str, says: str, *, value: float | None = None) -> Finding:
-        """All is well."""
+        """A finding that all is well."""
         return Finding(self.group, self.name, "green", figure, says, value=value)
 
     def ill(self, level: Level, figure: str, says: str, *, do: str, value: float | None = None) -> Finding:
-        """Amber or red."""
+        """A finding in amber or red, with what to do."""
         return Finding(self.group, self.name, level, figure, says, do, value)
 
     def judged(self, level: Level, figure: str, *, well: str, ill: str, do: str, value: float | None = None) -> Finding:
-        """Of that level, with the words for it."""
+        """A finding of that level, with the words for it."""
         if level == "green":
             return self.green(figure, well, value=value)
         return self.ill(level, figure, ill, do=do, value=value)
 
     def unknown(self, why: str | None) -> Finding:
-        """It could not be learned."""
+        """A finding that could not be made, and why."""
         if why == LOCKED:
             do = "end what holds the lock: see lock waits"
         elif why is not None and why.startswith("took longer"):
@@ -43,7 +43,7 @@ class Check:
 
 
 def by_bounds(value: float, *, amber: float, red: float) -> Level:
-    """Amber and red from these bounds on."""
+    """The level of a value: amber and red from these bounds on."""
     return "red" if value >= red else "amber" if value >= amber else "green"
 
 

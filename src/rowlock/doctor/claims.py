@@ -1,4 +1,4 @@
-"""Is a claim cheap, and how much of the server do jobs take: when should PostgreSQL stop being the queue?"""
+"""Claims and load: whether claims are cheap, and how much of the server jobs take."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _A_MINUTE = 60
 
 
 def judge_claims(facts: Facts, trial: Trial | None) -> Iterator[Finding]:
-    """What a claim looks at, what it touches, and what it takes. Without a trial nobody knows by which index."""
+    """Checks of claims: the index, the pages and the time. Without a trial the index is not known."""
     if trial is not None:
         yield _plan(trial)
     yield _pages(facts, trial or Trial())
@@ -35,15 +35,15 @@ def judge_claims(facts: Facts, trial: Trial | None) -> Iterator[Finding]:
 
 
 def _plan(trial: Trial) -> Finding:
-    line = Check(_CLAIM, "claim index")
+    check = Check(_CLAIM, "claim index")
     if trial.unknown.get("claim"):
-        return line.unknown(trial.unknown["claim"])
+        return check.unknown(trial.unknown["claim"])
     astray = [queue for queue, cost in trial.claims.items() if _INDEX not in cost.indexes]
     if not astray:
         tried = f"tried on {count(len(trial.claims), 'queue')}" if trial.claims else "no queue to try it on"
-        return line.green(_INDEX, f"one exact range for each queue and priority, in order ({tried})")
+        return check.green(_INDEX, f"one exact range for each queue and priority, in order ({tried})")
     used = ", ".join(sorted(trial.claims[astray[0]].indexes - {"workers_pkey", "jobs_pkey"})) or "no index"
-    return line.ill(
+    return check.ill(
         "red",
         used,
         f"a claim of {several(astray)} does not look through {_INDEX}: it reads every job there is",
@@ -52,21 +52,21 @@ def _plan(trial: Trial) -> Finding:
 
 
 def _pages(facts: Facts, trial: Trial) -> Finding:
-    line = Check(_CLAIM, "claim pages")
+    check = Check(_CLAIM, "claim pages")
     looked = facts.stats.database.claim if facts.stats else None
     if trial.claims:
         figures = {queue: (cost.buffers, cost.rows) for queue, cost in trial.claims.items()}
     elif looked is not None:
         figures = {"all queues": (looked.buffers, looked.rows)}  # this role may only look
     elif trial.unknown.get("claim"):
-        return line.unknown(trial.unknown["claim"])
+        return check.unknown(trial.unknown["claim"])
     else:
-        return line.green("none", "no queue has jobs or workers", value=0.0)
+        return check.green("none", "no queue has jobs or workers", value=0.0)
     times = {queue: pages / (_PAGES_OF_LANES + _PAGES_OF_A_JOB * rows) for queue, (pages, rows) in figures.items()}
     queue = max(times, key=times.__getitem__)
     pages, rows = figures[queue]
     amber, red = _TIMES_PAGES
-    return line.judged(
+    return check.judged(
         by_bounds(times[queue], amber=amber, red=red),
         f"{pages:,} for {count(rows, 'job')}",
         well=f"of {queue}, the dearest",
@@ -77,14 +77,14 @@ def _pages(facts: Facts, trial: Trial) -> Finding:
 
 
 def _time(facts: Facts) -> Finding:
-    line = Check(_CLAIM, "claim time")
+    check = Check(_CLAIM, "claim time")
     if facts.stats is None or facts.stats.fleet.workers is None:
-        return line.unknown(why(facts, "workers"))
+        return check.unknown(why(facts, "workers"))
     claims = facts.stats.fleet.claims
     if claims is None:
-        return line.green("none made", "no live worker has found a job yet")
+        return check.green("none made", "no live worker has found a job yet")
     mean = claims.mean.total_seconds()
-    return line.judged(
+    return check.judged(
         by_bounds(mean, amber=_CLAIM_TIME[0], red=_CLAIM_TIME[1]),
         f"{span(claims.mean)}, at most {span(claims.max)}",
         well=f"{claims.rows:.3g} jobs a claim, measured by the workers",
@@ -95,20 +95,20 @@ def _time(facts: Facts) -> Finding:
 
 
 def judge_load(facts: Facts, trial: Trial) -> Iterator[Finding]:
-    """How much of one core of the server the busiest minute took, by what a job costs now."""
-    line = Check(_LOAD, "share of a core")
+    """Check how much of one core of the server the busiest minute took, by the present cost of a job."""
+    check = Check(_LOAD, "share of a core")
     if trial.job is None:
-        yield line.unknown(trial.unknown.get("job"))
+        yield check.unknown(trial.unknown.get("job"))
         return
     if facts.stats is None or "peak" in facts.unknown:
-        yield line.unknown(why(facts, "peak"))
+        yield check.unknown(why(facts, "peak"))
         return
     cost = trial.job.whole.total_seconds()
     peak = 0.0 if facts.peak is None else facts.peak.claimed / _A_MINUTE
     now = sum(queue.rates.claimed for queue in facts.stats.queues.values() if queue.rates is not None)
     share = max(peak, now) * cost
     estimate = _estimate(facts.peak, trial.job, now=now, peak=peak)
-    yield line.judged(
+    yield check.judged(
         by_bounds(share, amber=_SHARE[0], red=_SHARE[1]),
         f"{share:.1%} at the peak",
         well=estimate,
@@ -120,7 +120,7 @@ def judge_load(facts: Facts, trial: Trial) -> Iterator[Finding]:
 
 
 def _estimate(busiest: Peak | None, cost: JobCost, *, now: float, peak: float) -> str:
-    """How the share was arrived at."""
+    """How the share was computed."""
     when = "" if busiest is None else f" ({instant(busiest.minute)})"
     most = timedelta(seconds=1) / cost.whole if cost.whole else 0.0
     return (

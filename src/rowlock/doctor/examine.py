@@ -1,4 +1,4 @@
-"""A checkup: ask, try out, compare clocks, and judge."""
+"""Examine: gather facts, try claims and jobs, compare clocks, and judge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Clock(NamedTuple):
 
 
 def examine(database: Database, *, target: timedelta, longest: timedelta) -> Checkup:
-    """Look at everything, try out what can be undone, and say what is well and what is not.
+    """A checkup of everything, with a trial that is undone.
 
     `longest` is for how long the app keeps ended jobs at most.
     """
@@ -51,14 +51,14 @@ def examine(database: Database, *, target: timedelta, longest: timedelta) -> Che
 
 
 class Inspection(NamedTuple):
-    """What a look alone has found, and what that says."""
+    """The facts that were read without a trial, and their checkup."""
 
     facts: Facts
     checkup: Checkup
 
 
 async def ainspect(database: Database, *, longest: timedelta, target: timedelta = TARGET) -> Inspection:
-    """As `examine`, for whoever only looks: nothing is tried out, and the lines that need a trial are left out."""
+    """As `examine`, read-only: without a trial, and without the checks that need one."""
     facts = await database.aconverse(lambda _resend: gather(database.schema, longest=longest))
     clock = min([await _acompare_clocks(database) for _ in range(_CLOCK_LOOKS)], key=lambda one: one.unsure)
     at = facts.stats.at if facts.stats else (await database.aconverse(lambda _resend: alone(schema.now())))[0]
@@ -73,7 +73,7 @@ def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
 
 
 def _looked_into(facts: Facts) -> list[str]:
-    """The queues that have jobs which are due, the most first, and those that live workers look into."""
+    """The queues with due jobs, the most first, and those of live workers."""
     if facts.stats is None:
         return []
     queues = facts.stats.queues
@@ -89,7 +89,7 @@ def _looked_into(facts: Facts) -> list[str]:
 
 
 def _compare_clocks(database: Database) -> _Clock:
-    """Ask for the server's time in between two looks at our own."""
+    """Read the server's clock between two readings of our own."""
     before = time.time()
     [there] = database.converse(lambda _resend: alone(queries.clock()), atomic=False)
     return _compared(before, there, time.time())

@@ -1,4 +1,4 @@
-"""Has somebody locked our tables, or a duty of the fleet? That is the cause, and stands before its consequences."""
+"""Locks: on our tables, on duties of the fleet and on rows of due jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowlock.store.stats.collect import LOCKED
 
 _GROUP = "locks"
 CAUSES: Final = ("table locks", "duty locks", "job locks")
-"""The lines on what is the cause of others: they stand first."""
+"""The checks whose findings cause others: they come first."""
 
 # A worker's deadline: a lock that is held for longer makes workers and callers fail. Our own upkeep holds none so long.
 _RED = timedelta(seconds=5)
@@ -28,33 +28,33 @@ _VITAL_DUTIES = {"rescue", "schedules"}
 
 
 def judge_locks(facts: Facts) -> Iterator[Finding]:
-    """The line on tables that are locked, if any is: whoever holds one is the cause of much else."""
-    line = Check(_GROUP, "table locks")
+    """Check for locked tables: such a lock causes much else."""
+    check = Check(_GROUP, "table locks")
     if facts.lock_holders is None:
-        yield line.unknown(facts.unknown.get("lock holders"))
+        yield check.unknown(facts.unknown.get("lock holders"))
     elif not facts.lock_holders:
-        yield line.green("none", "nobody keeps others from writing to a table")
+        yield check.green("none", "nobody keeps others from writing to a table")
     else:
-        yield _locked(line, facts.lock_holders[0])
+        yield _locked(check, facts.lock_holders[0])
 
 
 def judge_duties(facts: Facts) -> Iterator[Finding]:
-    """The line on who has a duty of the fleet locked: no worker does it until that transaction ends."""
-    line = Check(_GROUP, "duty locks")
+    """Check for locked duties of the fleet: no worker does one until that transaction ends."""
+    check = Check(_GROUP, "duty locks")
     if facts.duty_holders is None:
-        yield line.unknown(facts.unknown.get("duty holders"))
+        yield check.unknown(facts.unknown.get("duty holders"))
         return
     amber, red = _DUTY
     long = [one for one in facts.duty_holders if one.held >= amber]
     if not long:
-        yield line.green("none", "nobody keeps the workers from what one of them does for all", value=0.0)
+        yield check.green("none", "nobody keeps the workers from what one of them does for all", value=0.0)
         return
     holder = long[0]
     vital = not holder.duties or not _VITAL_DUTIES.isdisjoint(holder.duties)
     rows = "row of duty" if len(holder.duties) == 1 else "rows of duties"
     what = f"the {rows} {several(holder.duties)}" if holder.duties else "rows of the table duties"
     query = "" if holder.query_seconds is None else f", its last query began {span(holder.last_query)} ago"
-    yield line.ill(
+    yield check.ill(
         "red" if vital and holder.held >= red else "amber",
         f"{several(holder.duties) or 'duties'}, by {holder.name}",
         f"it has {what} locked, in a transaction that began {span(holder.held)} ago{query}: no worker does that "
@@ -65,17 +65,17 @@ def judge_duties(facts: Facts) -> Iterator[Finding]:
 
 
 def judge_rows(facts: Facts) -> Iterator[Finding]:
-    """The line on who has rows of due jobs locked: workers pass over them until that transaction ends."""
-    line = Check(_GROUP, "job locks")
+    """Check for locked rows of due jobs: workers pass over them until that transaction ends."""
+    check = Check(_GROUP, "job locks")
     if facts.row_holders is None:
-        yield line.unknown(why(facts, "row holders") or why(facts, "runnable"))
+        yield check.unknown(why(facts, "row holders") or why(facts, "runnable"))
         return
     if not facts.row_holders:
-        yield line.green("none", "nobody keeps due jobs from the workers", value=0.0)
+        yield check.green("none", "nobody keeps due jobs from the workers", value=0.0)
         return
     holder = facts.row_holders[0]
     jobs = f"{count(holder.jobs, 'due job')} in {several(holder.queues)}"
-    yield line.ill(
+    yield check.ill(
         "red" if holder.held >= _ROWS_RED else "amber",
         f"{jobs}, by {holder.name}",
         f"it has had their rows locked for up to {span(holder.held)}, and workers pass over what is locked",
@@ -85,7 +85,7 @@ def judge_rows(facts: Facts) -> Iterator[Finding]:
 
 
 def _missed(duties: Sequence[str]) -> str:
-    """What comes of it, of those duties that matter most."""
+    """The consequences, for the duties that matter most."""
     lost = []
     if "rescue" in duties:
         lost.append("jobs of dead workers stay where they are")
@@ -94,11 +94,11 @@ def _missed(duties: Sequence[str]) -> str:
     return f"; {' and '.join(lost)}" if lost else ""
 
 
-def _locked(line: Check, holder: LockHolder) -> Finding:
+def _locked(check: Check, holder: LockHolder) -> Finding:
     held = timedelta(seconds=holder.seconds or 0.0)
     done = "reads or writes it" if holder.stops_reads else "writes to it"
     meant = ": no job is enqueued, claimed or settled meanwhile" if holder.table == "jobs" else ""
-    return line.ill(
+    return check.ill(
         "red" if held >= _RED or holder.seconds is None else "amber",
         f"{holder.table}, by {holder.name}",
         f"it has held {holder.mode} on {holder.table} for up to {span(held)}, and nobody else {done}{meant}",
@@ -108,7 +108,7 @@ def _locked(line: Check, holder: LockHolder) -> Finding:
 
 
 def folded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same with the causes first; where a table is locked, without the lines that say no more than that."""
+    """The findings with causes first; if a table is locked, without those that only repeat this."""
     found = sorted(findings, key=lambda one: one.name not in CAUSES or one.level == "green" or one.figure == "?")
     cause = next((one for one in found if one.name == "table locks" and one.do is not None and one.figure != "?"), None)
     if cause is None:

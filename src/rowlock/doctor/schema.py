@@ -1,4 +1,4 @@
-"""Is the schema the one that this code is made for, and is it closed to those who have no business there?"""
+"""Schema: whether it is the one that this code needs, and closed to other roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_STATEMENTS = 3
 
 
 def judge_schema(facts: Facts) -> Iterator[Finding]:
-    """Every line about the schema."""
+    """All checks of the schema."""
     yield _version(facts)
     yield _things(facts)
     yield _indexes(facts)
@@ -27,37 +27,37 @@ def judge_schema(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    line = Check(_GROUP, "migrations")
+    check = Check(_GROUP, "migrations")
     version, compatible = facts.version
     ours = newest()
     figure = f"{version}, this Rowlock is for {ours}"
     if version < ours:
-        return line.ill(
+        return check.ill(
             "red", figure, "migrations are missing: workers wait for them", do="rowlock migrate", value=version
         )
     if compatible > ours:
         says = f"the schema needs code for version {compatible} or later"
-        return line.ill("red", figure, says, do="upgrade Rowlock here", value=version)
+        return check.ill("red", figure, says, do="upgrade Rowlock here", value=version)
     if version > ours:
         says = "the schema is newer than this Rowlock, which still works with it"
-        return line.ill("amber", figure, says, do="upgrade Rowlock here", value=version)
-    return line.green(figure, "all migrations are there", value=version)
+        return check.ill("amber", figure, says, do="upgrade Rowlock here", value=version)
+    return check.green(figure, "all migrations are there", value=version)
 
 
 def _things(facts: Facts) -> Finding:
-    line = Check(_GROUP, "objects")
+    check = Check(_GROUP, "objects")
     if facts.described is None:
-        return line.unknown(why(facts, "schema"))
+        return check.unknown(why(facts, "schema"))
     if facts.version[0] != newest():
-        return line.ill("amber", "?", "unknown: the schema is of another version", do="bring both to the same version")
+        return check.ill("amber", "?", "unknown: the schema is of another version", do="bring both to the same version")
     found = differences(facts.schema, facts.described)
     if not found:
-        return line.green(
+        return check.green(
             f"{len(facts.described)} as made", "tables, indexes, rules and functions are as the migrations made them"
         )
     wrong = [f"{one.what} is {one.how}" for one in found]
     lacking = [one for one in found if one.how != "not ours"]
-    return line.ill(
+    return check.ill(
         "red" if lacking else "amber",
         several(wrong),
         "statements fail, or crawl, without it" if lacking else "each claim and settle pays for it, or runs it",
@@ -67,7 +67,7 @@ def _things(facts: Facts) -> Finding:
 
 
 def _remedy(schema: str, lacking: Sequence[Difference]) -> str:
-    """The statements themselves, where only indexes are missing."""
+    """The statements to run, if only indexes are missing."""
     said = [index_statement(schema, one) for one in lacking]
     if all(said) and len(said) <= _MOST_STATEMENTS:
         return "; ".join(filter(None, said))
@@ -75,14 +75,14 @@ def _remedy(schema: str, lacking: Sequence[Difference]) -> str:
 
 
 def _indexes(facts: Facts) -> Finding:
-    line = Check(_GROUP, "indexes")
+    check = Check(_GROUP, "indexes")
     if facts.described is None:
-        return line.unknown(why(facts, "schema"))
+        return check.unknown(why(facts, "schema"))
     indexes = [thing for thing in facts.described if thing.kind == "index"]
     broken = [thing.name for thing in indexes if not thing.sound]
     if not broken:
-        return line.green(f"{len(indexes)} valid", "PostgreSQL uses and keeps all of them")
-    return line.ill(
+        return check.green(f"{len(indexes)} valid", "PostgreSQL uses and keeps all of them")
+    return check.ill(
         "red",
         f"{several(broken)} invalid",
         "an index that was not built to its end is not used",
@@ -92,13 +92,13 @@ def _indexes(facts: Facts) -> Finding:
 
 
 def _definers(facts: Facts) -> Finding:
-    line = Check(_GROUP, "definer functions")
+    check = Check(_GROUP, "definer functions")
     if facts.described is None:
-        return line.unknown(why(facts, "schema"))
+        return check.unknown(why(facts, "schema"))
     loose = [thing.name for thing in facts.described if thing.kind == "function" and not thing.sound]
     if not loose:
-        return line.green("pinned", "functions with the owner's rights have a search_path of their own")
-    return line.ill(
+        return check.green("pinned", "functions with the owner's rights have a search_path of their own")
+    return check.ill(
         "red",
         several(loose),
         "it has the owner's rights and its caller's search_path: whoever may call it can run anything as the owner",
@@ -110,13 +110,13 @@ def _definers(facts: Facts) -> Finding:
 
 
 def _logged(facts: Facts) -> Finding:
-    line = Check(_GROUP, "logged tables")
+    check = Check(_GROUP, "logged tables")
     if facts.tables is None:
-        return line.unknown(why(facts, "tables"))
+        return check.unknown(why(facts, "tables"))
     lost = [table.name for table in facts.tables if table.unlogged and table.name not in may_be_emptied()]
     if not lost:
-        return line.green("all", "jobs and history survive a crash of the server")
-    return line.ill(
+        return check.green("all", "jobs and history survive a crash of the server")
+    return check.ill(
         "red",
         f"{several(lost)} unlogged",
         "a crash of the server empties it, and a standby never has it",
@@ -126,16 +126,16 @@ def _logged(facts: Facts) -> Finding:
 
 
 def _public(facts: Facts) -> Finding:
-    line = Check(_GROUP, "PUBLIC")
+    check = Check(_GROUP, "PUBLIC")
     if facts.rights is None:
-        return line.unknown(why(facts, "rights"))
+        return check.unknown(why(facts, "rights"))
     open_to_all = [right for right in facts.rights if right.grantee is None]
     if not open_to_all:
-        return line.green("nothing", "whoever can only connect can neither read nor call anything of ours")
+        return check.green("nothing", "whoever can only connect can neither read nor call anything of ours")
     everything = "".join(
         f'revoke all on all {kind}s in schema "{facts.schema}" from public; ' for kind in ("table", "function")
     )
-    return line.ill(
+    return check.ill(
         "red" if any(right.kind != "schema" for right in open_to_all) else "amber",
         several([f"{right.privilege} on {right.kind} {right.name}" for right in open_to_all]),
         "everybody who can connect to this database has these rights",
@@ -145,12 +145,12 @@ def _public(facts: Facts) -> Finding:
 
 
 def _roles(facts: Facts) -> Finding:
-    line = Check(_GROUP, "roles")
+    check = Check(_GROUP, "roles")
     if facts.rights is None:
-        return line.unknown(why(facts, "rights"))
+        return check.unknown(why(facts, "rights"))
     ours = {role.full_name(facts.schema): role for role in ROLES}
     if not any(right.grantee in ours for right in facts.rights):
-        return line.green("not used", "only the owner, and whom you granted something, gets in")
+        return check.green("not used", "only the owner, and whom you granted something, gets in")
     wrong, levels = list[str](), list[Level]()
     for name, role in ours.items():
         has = {right[1:] for right in facts.rights if right.grantee == name}
@@ -164,8 +164,8 @@ def _roles(facts: Facts) -> Finding:
         wrong.append("the policies on events are not in force")
         levels.append("red")
     if not wrong:
-        return line.green(f"{len(ours)} as made", "each has its rights and no others")
-    return line.ill(
+        return check.green(f"{len(ours)} as made", "each has its rights and no others")
+    return check.ill(
         worst(levels),
         several(wrong),
         "a right that is lacking makes clients fail; one too many is a door left open",
@@ -175,7 +175,7 @@ def _roles(facts: Facts) -> Finding:
 
 
 def _wanted(schema: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
-    """What the manifest gives a role."""
+    """The rights that a role should have."""
     yield "schema", schema, "", "usage"
     for table, rights in role.rights.items():
         for privilege, columns in rights.items():

@@ -1,4 +1,4 @@
-"""Is the server one that keeps what it has accepted, and has it room for us?"""
+"""Server: whether it keeps what it has accepted, and has room for us."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REMOTE = {"on", "remote_write", "remote_apply"}
 
 
 def judge_server(facts: Facts) -> Iterator[Finding]:
-    """Every line about the server."""
+    """All checks of the server."""
     yield _version(facts)
     yield _writable(facts)
     yield _switch(facts, "fsync", "a power cut can destroy the database, jobs and all")
@@ -44,63 +44,65 @@ def judge_server(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    line = Check(_GROUP, "version")
+    check = Check(_GROUP, "version")
     if facts.server is None:
-        return line.unknown(why(facts, "server"))
+        return check.unknown(why(facts, "server"))
     major = facts.server.version // 10_000
     figure = f"PostgreSQL {major}.{facts.server.version % 10_000}"
     if major < OLDEST_SUPPORTED:
         says = f"Rowlock is tested with {OLDEST_SUPPORTED} to {NEWEST_TRIED}"
-        return line.ill("red", figure, says, do="upgrade PostgreSQL")
+        return check.ill("red", figure, says, do="upgrade PostgreSQL")
     if major > NEWEST_TRIED:
-        return line.ill("amber", figure, f"this Rowlock was tested up to {NEWEST_TRIED}", do="look for a newer Rowlock")
-    return line.green(figure, "supported")
+        return check.ill(
+            "amber", figure, f"this Rowlock was tested up to {NEWEST_TRIED}", do="look for a newer Rowlock"
+        )
+    return check.green(figure, "supported")
 
 
 def _writable(facts: Facts) -> Finding:
-    line = Check(_GROUP, "writable")
+    check = Check(_GROUP, "writable")
     if facts.server is None:
-        return line.unknown(why(facts, "server"))
+        return check.unknown(why(facts, "server"))
     if facts.server.recovering:
-        return line.ill(
+        return check.ill(
             "red",
             "standby",
             "this server follows another one and takes no writes: nothing is enqueued, claimed or settled here",
             do="connect to the primary; name all hosts in the address, and the one that writes is found",
         )
     if facts.settings.get("default_transaction_read_only") == "on":
-        return line.ill(
+        return check.ill(
             "red",
             "read only",
             "default_transaction_read_only is on: enqueues fail and workers wait",
             do="set default_transaction_read_only = off when the server may be written to again",
         )
-    return line.green("yes", "a primary that takes writes")
+    return check.green("yes", "a primary that takes writes")
 
 
 def _switch(facts: Facts, name: str, danger: str) -> Finding:
-    line = Check(_GROUP, name)
+    check = Check(_GROUP, name)
     value = facts.settings.get(name)
     if value is None:
-        return line.unknown(why(facts, "settings"))
+        return check.unknown(why(facts, "settings"))
     if value != "on":
-        return line.ill("red", value, danger, do=f"alter system set {name} = on; select pg_reload_conf()")
-    return line.green(value, "what is on disk survives a power cut")
+        return check.ill("red", value, danger, do=f"alter system set {name} = on; select pg_reload_conf()")
+    return check.green(value, "what is on disk survives a power cut")
 
 
 def _synchronous_commit(facts: Facts) -> Finding:
-    line = Check(_GROUP, "synchronous_commit")
+    check = Check(_GROUP, "synchronous_commit")
     value = facts.settings.get("synchronous_commit")
     if value is None:
-        return line.unknown(why(facts, "settings"))
+        return check.unknown(why(facts, "settings"))
     elsewhere = [
         f"{one.value} for {one.role or 'this database'}"
         for one in facts.overrides or ()
         if one.name == "synchronous_commit" and one.value == "off"
     ]
     if value != "off" and not elsewhere:
-        return line.green(value, "what was acknowledged is on disk")
-    return line.ill(
+        return check.green(value, "what was acknowledged is on disk")
+    return check.ill(
         "red",
         several(elsewhere) if value != "off" else value,
         "the last enqueues and outcomes before a crash are lost although they were acknowledged",
@@ -109,64 +111,64 @@ def _synchronous_commit(facts: Facts) -> Finding:
 
 
 def _standbys(facts: Facts) -> Finding:
-    line = Check(_GROUP, "synchronous standbys")
+    check = Check(_GROUP, "synchronous standbys")
     named = facts.settings.get("synchronous_standby_names")
     if named is None:
-        return line.unknown(why(facts, "settings"))
+        return check.unknown(why(facts, "settings"))
     if not named:
-        return line.green("none asked for", "commits wait for this server's disk alone")
+        return check.green("none asked for", "commits wait for this server's disk alone")
     if facts.settings.get("synchronous_commit") not in _REMOTE:
-        return line.ill(
+        return check.ill(
             "amber",
             named,
             "synchronous_commit does not wait for them: what they have not got is lost when one takes over",
             do="set synchronous_commit = on",
         )
     if facts.standbys is None or any(one.waited_for is None for one in facts.standbys):
-        return line.unknown(why(facts, "standbys") or "which standbys commits wait for")
+        return check.unknown(why(facts, "standbys") or "which standbys commits wait for")
     following = [one.application for one in facts.standbys if one.waited_for in {"sync", "quorum"}]
     if not following:
-        return line.ill(
+        return check.ill(
             "red",
             f"0 of {named}",
             "commits wait for a standby, and none is there: every write hangs",
             do="bring a standby back, or alter system set synchronous_standby_names = ''",
         )
-    return line.green(several(following), "commits wait for them")
+    return check.green(several(following), "commits wait for them")
 
 
 def _isolation(facts: Facts) -> Finding:
-    line = Check(_GROUP, "isolation")
+    check = Check(_GROUP, "isolation")
     value = facts.settings.get("default_transaction_isolation")
     if value is None:
-        return line.unknown(why(facts, "settings"))
+        return check.unknown(why(facts, "settings"))
     if value != "read committed":
-        return line.ill(
+        return check.ill(
             "amber",
             value,
             "Rowlock's own sessions do not mind, but your transactions that enqueue can fail and must be repeated",
             do="set default_transaction_isolation = 'read committed', or repeat them on a serialization failure",
         )
-    return line.green(value, "as our statements are made for")
+    return check.green(value, "as our statements are made for")
 
 
 def _silence(facts: Facts) -> Finding:
-    """Only ever green: it is off by default, and what comes of that is seen in the snapshots."""
-    line = Check(_GROUP, "idle transactions")
+    """Always green: the limit is off by default, and the check of snapshots finds the consequences."""
+    check = Check(_GROUP, "idle transactions")
     value = facts.settings.get("idle_in_transaction_session_timeout")
     if value is None:
-        return line.unknown(why(facts, "settings"))
+        return check.unknown(why(facts, "settings"))
     if value == "0":
-        return line.green(
+        return check.green(
             "no limit", "ours end by themselves; for others, idle_in_transaction_session_timeout = '10min' is wise"
         )
-    return line.green(span(timedelta(milliseconds=int(value))), "ended after that")
+    return check.green(span(timedelta(milliseconds=int(value))), "ended after that")
 
 
 def _connections(facts: Facts) -> Finding:
-    line = Check(_GROUP, "connections")
+    check = Check(_GROUP, "connections")
     if facts.stats is None or facts.stats.database.connections is None:
-        return line.unknown(why(facts, "connections"))
+        return check.unknown(why(facts, "connections"))
     found = facts.stats.database.connections
     kept_back = sum(int(facts.settings.get(f"{who}reserved_connections", 0)) for who in ("superuser_", ""))
     usable = max(1, found.limit - kept_back)
@@ -174,7 +176,7 @@ def _connections(facts: Facts) -> Finding:
     needed = _CONNECTIONS_OF_A_WORKER * len(workers)
     share = found.used / usable
     crowded: Level = "amber" if usable - found.used < needed else "green"
-    return line.judged(
+    return check.judged(
         worst([by_bounds(share, amber=0.8, red=0.95), crowded]),
         f"{found.used} of {usable}",
         well=f"room for {usable - found.used} more; {count(len(workers), 'live worker')}, {needed} for them",
@@ -185,11 +187,11 @@ def _connections(facts: Facts) -> Finding:
 
 
 def _notifications(facts: Facts) -> Finding:
-    line = Check(_GROUP, "notify queue")
+    check = Check(_GROUP, "notify queue")
     if facts.notifications is None:
-        return line.unknown(why(facts, "notifications"))
+        return check.unknown(why(facts, "notifications"))
     amber, red = _NOTIFICATIONS
-    return line.judged(
+    return check.judged(
         by_bounds(facts.notifications, amber=amber, red=red),
         f"{facts.notifications:.2%} full",
         well="listeners take their notifications",
@@ -209,9 +211,9 @@ def _end_of(sessions: Sequence[InTransaction] | None) -> str:
 
 
 def _wraparound(facts: Facts) -> Finding:
-    line = Check(_GROUP, "wraparound")
+    check = Check(_GROUP, "wraparound")
     if facts.server is None:
-        return line.unknown(why(facts, "server"))
+        return check.unknown(why(facts, "server"))
     freeze = int(facts.settings.get("autovacuum_freeze_max_age", 200_000_000))
     multi = int(facts.settings.get("autovacuum_multixact_freeze_max_age", 400_000_000))
     level = worst(
@@ -219,7 +221,7 @@ def _wraparound(facts: Facts) -> Finding:
         for age, bound in ((facts.server.age, freeze), (facts.server.multixact_age, multi))
     )
     age = max(facts.server.age, facts.server.multixact_age)
-    return line.judged(
+    return check.judged(
         level,
         f"{age / _END_OF_IDS:.1%} of the way",
         well=f"{age:,} transactions since the oldest that is not frozen",
@@ -231,11 +233,11 @@ def _wraparound(facts: Facts) -> Finding:
 
 
 def judge_clock(facts: Facts, *, ahead: timedelta, unsure: timedelta) -> Iterator[Finding]:
-    """Ours against the server's, and the server's against what our statements take for now."""
-    line = Check(_GROUP, "clock")
+    """Compare our clock with the server's, and the server's with the schema's now()."""
+    check = Check(_GROUP, "clock")
     difference = max(timedelta(0), abs(ahead) - unsure)
     amber, red = (bound.total_seconds() for bound in _CLOCK)
-    yield line.judged(
+    yield check.judged(
         by_bounds(difference.total_seconds(), amber=amber, red=red),
         f"{span(abs(ahead))} ± {span(unsure)}",
         well="this machine and the server agree",

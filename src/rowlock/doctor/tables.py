@@ -1,4 +1,4 @@
-"""Does vacuum keep up, do parts come and go in time, and who is in the way?"""
+"""Tables: vacuum, bloat, partitions, and the sessions that hold them up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BLOAT_RED = (10e9, 50.0)
 
 
 def judge_tables(facts: Facts) -> Iterator[Finding]:
-    """Every line about tables."""
+    """All checks of tables."""
     yield _autovacuum(facts)
     yield _dead_rows(facts)
     yield _snapshots(facts)
@@ -50,13 +50,13 @@ def judge_tables(facts: Facts) -> Iterator[Finding]:
 
 
 def _autovacuum(facts: Facts) -> Finding:
-    line = Check(_GROUP, "autovacuum")
+    check = Check(_GROUP, "autovacuum")
     switches = {name: facts.settings.get(name) for name in ("autovacuum", "track_counts")}
     if None in switches.values() or facts.tables is None:
-        return line.unknown(why(facts, "settings") or why(facts, "tables"))
+        return check.unknown(why(facts, "settings") or why(facts, "tables"))
     off = [name for name, value in switches.items() if value != "on"]
     if off:
-        return line.ill(
+        return check.ill(
             "red",
             f"{' and '.join(off)} off",
             "nothing removes dead rows: the tables grow and the server ends at wraparound",
@@ -64,13 +64,13 @@ def _autovacuum(facts: Facts) -> Finding:
         )
     without = [table.name for table in facts.tables if _is_without(table)]
     if without:
-        return line.ill(
+        return check.ill(
             "red",
             f"off for {several(without)}",
             "nothing removes the dead rows of a table that changes with every job",
             do="; ".join(f'alter table "{facts.schema}".{name} reset (autovacuum_enabled)' for name in without[:3]),
         )
-    return line.green("on", "for every table of ours")
+    return check.green("on", "for every table of ours")
 
 
 def _is_without(table: TableNow) -> bool:
@@ -82,7 +82,7 @@ def _option(table: TableNow, name: str) -> str | None:
 
 
 def dead_rows(facts: Facts) -> tuple[Level, TableNow | None]:
-    """How bad it is, and the table with the most dead rows of those that are ill, or of all."""
+    """The level, and the table with the most dead rows: of those over the bound, else of all."""
     found = sorted(facts.tables or (), key=lambda table: table.dead, reverse=True)
     ill = [table for table in found if table.dead >= max(_DEAD_FELT, _TIMES_TOLERATED * _tolerated(facts, table))]
     if not ill:
@@ -91,7 +91,7 @@ def dead_rows(facts: Facts) -> tuple[Level, TableNow | None]:
 
 
 def _tolerated(facts: Facts, table: TableNow) -> float:
-    """From how many dead rows on autovacuum comes."""
+    """The number of dead rows from which on autovacuum comes."""
 
     def setting(name: str, default: str) -> float:
         return float(_option(table, name) or facts.settings.get(name) or default)
@@ -101,14 +101,14 @@ def _tolerated(facts: Facts, table: TableNow) -> float:
 
 
 def _dead_rows(facts: Facts) -> Finding:
-    line = Check(_GROUP, "dead rows")
+    check = Check(_GROUP, "dead rows")
     if facts.tables is None or facts.stats is None:
-        return line.unknown(why(facts, "tables"))
+        return check.unknown(why(facts, "tables"))
     level, table = dead_rows(facts)
     if table is None:
-        return line.unknown("there is no table of ours")
+        return check.unknown("there is no table of ours")
     last = age(table.vacuumed_at, facts.stats.at) or "never"
-    return line.judged(
+    return check.judged(
         level,
         f"{table.dead:,} in {table.name}",
         well=f"beside {table.live:,} live ones, vacuum was last there: {last}",
@@ -119,12 +119,12 @@ def _dead_rows(facts: Facts) -> Finding:
 
 
 def _snapshots(facts: Facts) -> Finding:
-    line = Check(_GROUP, "oldest snapshot")
+    check = Check(_GROUP, "oldest snapshot")
     found = facts.stats.database.snapshots if facts.stats else None
     if found is None:
-        return line.unknown(why(facts, "snapshots"))
+        return check.unknown(why(facts, "snapshots"))
     if not found:
-        return line.green("none held", "vacuum can remove what is dead")
+        return check.green("none held", "vacuum can remove what is dead")
     oldest = max(found, key=lambda one: (one.held_for or timedelta(0), one.transactions))
     held = (oldest.held_for or timedelta(0)).total_seconds()
     level = by_bounds(held, amber=_HELD[0].total_seconds(), red=_HELD[1].total_seconds())
@@ -132,8 +132,8 @@ def _snapshots(facts: Facts) -> Finding:
     if level == "green" and blocking and dead_rows(facts)[0] != "green":
         level, oldest = "amber", blocking[0]
     if level == "green" and oldest.kind == "session" and oldest.state is None:
-        return line.unknown(why(facts, "snapshots"))
-    return line.judged(
+        return check.unknown(why(facts, "snapshots"))
+    return check.judged(
         level,
         _lasting(oldest),
         well=f"{oldest.kind} {oldest.name}".strip(),
@@ -165,16 +165,16 @@ def _end(one: Snapshot) -> str:
 
 
 def _locks(facts: Facts) -> Finding:
-    line = Check(_GROUP, "lock waits")
+    check = Check(_GROUP, "lock waits")
     found = facts.stats.database.lock_waits if facts.stats else None
     if found is None:
-        return line.unknown(why(facts, "lock_waits"))
+        return check.unknown(why(facts, "lock_waits"))
     if not found:
-        return line.green("none", "nobody waits for a lock on our tables")
+        return check.green("none", "nobody waits for a lock on our tables")
     longest = max(found, key=lambda wait: wait.waited)
     amber, red = (bound.total_seconds() for bound in _LOCK_WAITS)
     blockers = ", ".join(map(str, longest.blocked_by)) or "nobody any more"
-    return line.judged(
+    return check.judged(
         by_bounds(longest.waited.total_seconds(), amber=amber, red=red),
         f"{len(found)}, {span(longest.waited)} at most",
         well="locks are waited for, and got",
@@ -185,15 +185,15 @@ def _locks(facts: Facts) -> Finding:
 
 
 def _bloat(facts: Facts) -> Finding:
-    line = Check(_GROUP, "bloat")
+    check = Check(_GROUP, "bloat")
     jobs = next((table for table in facts.tables or () if table.name == "jobs"), None)
     if jobs is None:
-        return line.unknown(why(facts, "tables") or "there is no table of jobs")
+        return check.unknown(why(facts, "tables") or "there is no table of jobs")
     size = jobs.size + jobs.indexes_size
     needed = max(0, jobs.live) * ((jobs.width or _ROW_WIDTH) + _ROW_OVERHEAD)
     times = size / max(needed, 1)
     level = _beyond(size, times)
-    return line.judged(
+    return check.judged(
         level,
         f"{size / 1e6:,.1f} MB for {count(max(0, jobs.live), 'live job')}",
         well=f"indexes {jobs.indexes_size / 1e6:,.1f} MB of it",
@@ -210,14 +210,14 @@ def _beyond(size: float, times: float) -> Level:
 
 
 def _retention(facts: Facts) -> Finding:
-    line = Check(_GROUP, "retention")
+    check = Check(_GROUP, "retention")
     if facts.parts is None or facts.stats is None or facts.today is None:
-        return line.unknown(why(facts, "partitions"))
+        return check.unknown(why(facts, "partitions"))
     today = facts.today
     expired = sorted((part.end, part.name) for parts in facts.parts.values() for part in parts if part.end <= today)
     lag = facts.stats.at - datetime.combine(expired[0][0], time(), UTC) if expired else timedelta(0)
     amber, red = (bound.total_seconds() for bound in _RETENTION_LAG)
-    return line.judged(
+    return check.judged(
         by_bounds(lag.total_seconds(), amber=amber, red=red),
         count(len(expired), "expired part"),
         well="what nobody wants any more is dropped",
@@ -228,16 +228,16 @@ def _retention(facts: Facts) -> Finding:
 
 
 def _parts(facts: Facts) -> Finding:
-    line = Check(_GROUP, "partitions ahead")
+    check = Check(_GROUP, "partitions ahead")
     if facts.parts is None or facts.today is None or facts.longest is None:
-        return line.unknown(why(facts, "partitions"))
+        return check.unknown(why(facts, "partitions"))
     today = facts.today
     kept_for = {one.table: one.kept(facts.longest) for one in PARTITIONED}
     ahead = {table: _days_ahead(facts.parts[table], today, today + kept) for table, kept in kept_for.items()}
     table, days = min(ahead.items(), key=lambda pair: pair[1])
     needed = today + kept_for[table]
     kept = count(kept_for[table].days, "day")
-    return line.judged(
+    return check.judged(
         by_bounds(-days, amber=1 - _PARTS_AHEAD, red=1),
         f"{days:+} days beyond {kept}",
         well=f"every day on which a job that ends now may expire has its part, {kept} on",
@@ -259,13 +259,13 @@ def _days_ahead(parts: Iterable[Partition], today: date, needed: date) -> int:
 
 
 def _default_parts(facts: Facts) -> Finding:
-    line = Check(_GROUP, "default partition")
+    check = Check(_GROUP, "default partition")
     if facts.tables is None:
-        return line.unknown(why(facts, "tables"))
+        return check.unknown(why(facts, "tables"))
     found = [table.name for table in facts.tables if table.is_default]
     if not found:
-        return line.green("none", "retention can drop every part")
-    return line.ill(
+        return check.green("none", "retention can drop every part")
+    return check.ill(
         "amber",
         several(found),
         "what lies there expires never, and parts cannot be made for its days",

@@ -1,4 +1,4 @@
-"""Is the work done: in time, by somebody, and well?"""
+"""Work: whether jobs are done in time, by a worker, and without failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OVERDUE_RED = timedelta(minutes=15)
 
 
 def judge_work(facts: Facts, *, target: timedelta) -> Iterator[Finding]:
-    """Every line about jobs, pauses and schedules."""
+    """All checks of jobs, pauses and schedules."""
     yield _oldest(facts, target)
     yield _unattended(facts, target)
     yield _code(facts)
@@ -39,29 +39,29 @@ def _queues(facts: Facts) -> Mapping[str, QueueStats] | None:
 
 
 def _oldest(facts: Facts, target: timedelta) -> Finding:
-    line = Check(_GROUP, "oldest job")
+    check = Check(_GROUP, "oldest job")
     queues = _queues(facts)
     if queues is None:
-        return line.unknown(why(facts, "runnable"))
+        return check.unknown(why(facts, "runnable"))
     due = {name: queue.oldest for name, queue in queues.items() if queue.oldest is not None and not queue.paused}
     paused = sorted(name for name, queue in queues.items() if queue.oldest is not None and queue.paused)
     aside = f"; paused, and not counted: {several(paused)}" if paused else ""
     if not due:
-        return line.green("nothing due", f"no queue has a job that waits{aside}", value=0.0)
+        return check.green("nothing due", f"no queue has a job that waits{aside}", value=0.0)
     name = max(due, key=lambda name: due[name])
     oldest = due[name]
     wanted = target.total_seconds()
     standing = {one: waited for one, waited in due.items() if waited >= target and _stands_still(facts, one)}
     if standing:
         longest = max(standing.values())
-        return line.ill(
+        return check.ill(
             "red",
             f"{span(longest)} in {several(sorted(standing))}",
             f"nothing moves there: jobs are due, a live worker has free slots, and none was claimed for minutes{aside}",
             do="see table locks, lock waits, leases and event loops; then the workers' logs, or restart them",
             value=longest.total_seconds(),
         )
-    return line.judged(
+    return check.judged(
         by_bounds(oldest.total_seconds(), amber=wanted, red=_TIMES_TARGET * wanted),
         f"{span(oldest)} in {name}",
         well=f"within the target of {span(target)}{aside}",
@@ -86,10 +86,10 @@ def _stands_still(facts: Facts, queue: str) -> bool:
 
 
 def _unattended(facts: Facts, target: timedelta) -> Finding:
-    line = Check(_GROUP, "queues without a worker")
+    check = Check(_GROUP, "queues without a worker")
     queues = _queues(facts)
     if queues is None or facts.stats is None or facts.stats.fleet.workers is None:
-        return line.unknown(why(facts, "workers") or why(facts, "runnable"))
+        return check.unknown(why(facts, "workers") or why(facts, "runnable"))
     served = {
         queue for worker in facts.stats.fleet.workers if worker.lease_left > timedelta(0) for queue in worker.queues
     }
@@ -99,8 +99,8 @@ def _unattended(facts: Facts, target: timedelta) -> Finding:
         if queue.runnable and queue.runnable.value and not queue.paused and name not in served
     }
     if not alone:
-        return line.green("none", "every queue with jobs has a live worker", value=0.0)
-    return line.ill(
+        return check.green("none", "every queue with jobs has a live worker", value=0.0)
+    return check.ill(
         "red" if max(alone.values()) >= target else "amber",
         several(sorted(alone)),
         "jobs are due there, and no live worker looks into it",
@@ -110,16 +110,16 @@ def _unattended(facts: Facts, target: timedelta) -> Finding:
 
 
 def _code(facts: Facts) -> Finding:
-    line = Check(_GROUP, "waiting for code")
+    check = Check(_GROUP, "waiting for code")
     stats = facts.stats
     if stats is None or "waiting" in stats.unknown:
-        return line.unknown(why(facts, "waiting"))
+        return check.unknown(why(facts, "waiting"))
     waiting = {
         name: queue.waiting["code"] for name, queue in stats.queues.items() if queue.waiting and "code" in queue.waiting
     }
     if not waiting:
-        return line.green("none", "every job's task is known to a worker", value=0.0)
-    return line.ill(
+        return check.green("none", "every job's task is known to a worker", value=0.0)
+    return check.ill(
         "amber",
         several([f"{jobs} in {name}" for name, jobs in waiting.items()]),
         "no worker that looked at these jobs knew their task, or their arguments did not fit it",
@@ -129,15 +129,15 @@ def _code(facts: Facts) -> Finding:
 
 
 def _failures(facts: Facts) -> Finding:
-    line = Check(_GROUP, "failures")
+    check = Check(_GROUP, "failures")
     stats = facts.stats
     if stats is None or "rates" in stats.unknown:
-        return line.unknown(why(facts, "rates"))
+        return check.unknown(why(facts, "rates"))
     completed, failed = (_in_window(stats, name) for name in ("completed", "failed"))
     share = failed / completed if completed else 0.0
     worst = max(stats.tasks, key=lambda name: _rate(stats, name, "failed"), default="")
     amber, red = _FAILED
-    return line.judged(
+    return check.judged(
         by_bounds(share, amber=amber, red=red) if completed >= _ENOUGH_JOBS else "green",
         f"{failed:.0f} of {completed:.0f}",
         well=f"jobs that ended in the last {span(stats.window)}",
@@ -157,18 +157,18 @@ def _rate(stats: Stats, task: str, name: str) -> float:
 
 
 def _pauses(facts: Facts) -> Finding:
-    line = Check(_GROUP, "pauses")
+    check = Check(_GROUP, "pauses")
     if facts.pauses is None or facts.stats is None:
-        return line.unknown(why(facts, "pauses"))
+        return check.unknown(why(facts, "pauses"))
     now = facts.stats.at
     old = [pause for pause in facts.pauses if pause.until is None and now - pause.at >= _FORGOTTEN]
     names = [f"queue {pause.queue}" if pause.queue else f"task {pause.task}" for pause in facts.pauses]
     if not old:
-        return line.green(f"{len(names)}", several(names) or "nothing is paused", value=len(names))
+        return check.green(f"{len(names)}", several(names) or "nothing is paused", value=len(names))
     first = min(old, key=lambda pause: pause.at)
     kind, name = ("queues", first.queue) if first.queue else ("tasks", first.task)
     because = f": {first.why}" if first.why else ""
-    return line.ill(
+    return check.ill(
         "amber",
         f"{kind.removesuffix('s')} {name}, {span(now - first.at)}",
         f"paused by {first.by} over a day ago, with nothing said of the end{because}",
@@ -178,13 +178,13 @@ def _pauses(facts: Facts) -> Finding:
 
 
 def _overdue(facts: Facts) -> Finding:
-    line = Check(_GROUP, "schedules")
+    check = Check(_GROUP, "schedules")
     found = facts.schedules
     if found is None:
-        return line.unknown(why(facts, "schedules"))
+        return check.unknown(why(facts, "schedules"))
     late = timedelta(seconds=max(0.0, found.late or 0.0))
     if found.overdue:
-        return line.ill(
+        return check.ill(
             "red" if late >= _OVERDUE_RED else "amber",
             several(found.overdue),
             f"a slot was due {span(late)} ago and no job was made: any live worker does that within seconds",
@@ -192,7 +192,7 @@ def _overdue(facts: Facts) -> Finding:
             value=late.total_seconds(),
         )
     if found.missed:
-        return line.ill(
+        return check.ill(
             "amber",
             several(found.missed),
             "slots of the last hour were missed, though a worker lived that should have fired them",
@@ -200,7 +200,7 @@ def _overdue(facts: Facts) -> Finding:
             value=late.total_seconds(),
         )
     if found.forgotten:
-        return line.ill(
+        return check.ill(
             "amber",
             several(found.forgotten),
             "paused over a day ago, with nothing said of the end",
@@ -208,17 +208,17 @@ def _overdue(facts: Facts) -> Finding:
             value=late.total_seconds(),
         )
     says = f"none overdue by {span(OVERDUE)} or more" if found.all else "there is none"
-    return line.green(f"{found.all}", says, value=late.total_seconds())
+    return check.green(f"{found.all}", says, value=late.total_seconds())
 
 
 def _orphans(facts: Facts) -> Finding:
-    line = Check(_GROUP, "orphaned schedules")
+    check = Check(_GROUP, "orphaned schedules")
     found = facts.schedules
     if found is None:
-        return line.unknown(why(facts, "schedules"))
+        return check.unknown(why(facts, "schedules"))
     if not found.orphans:
-        return line.green("none", "every declared schedule is in a live worker's code", value=0.0)
-    return line.ill(
+        return check.green("none", "every declared schedule is in a live worker's code", value=0.0)
+    return check.ill(
         "amber",
         several(found.orphans),
         "declared by code that no live worker runs any more, and fired all the same",

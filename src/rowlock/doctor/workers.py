@@ -1,4 +1,4 @@
-"""Are there workers, do they live well, and are they of this version?"""
+"""Workers: whether there are any, whether they are healthy and of this version."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _RESTARTS_RED = 3
 
 
 def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
-    """Every line about workers."""
+    """All checks of workers."""
     workers = facts.stats.fleet.workers if facts.stats else None
     if workers is None:
-        lines = ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults")
-        for name in (*lines, "failing statements"):
+        names = ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults")
+        for name in (*names, "failing statements"):
             yield Check(_GROUP, name).unknown(why(facts, "workers"))
     else:
         live = [worker for worker in workers if worker.lease_left > timedelta(0)]
@@ -45,13 +45,13 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
 
 
 def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
-    line = Check(_GROUP, "live workers")
+    check = Check(_GROUP, "live workers")
     if live:
         slots = sum(worker.slots for worker in live)
-        return line.green(f"{len(live)}", f"with {count(slots, 'slot')} in all", value=len(live))
+        return check.green(f"{len(live)}", f"with {count(slots, 'slot')} in all", value=len(live))
     queues = facts.stats.queues if facts.stats else {}
     due = sum(queue.runnable.value for queue in queues.values() if queue.runnable and not queue.paused)
-    return line.ill(
+    return check.ill(
         "red" if due else "amber",
         "0",
         f"nobody works: {count(due, 'job')} due, and no upkeep" if due else "nobody works, and nobody does the upkeep",
@@ -61,13 +61,13 @@ def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
 
 
 def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Finding:
-    line = Check(_GROUP, "leases")
+    check = Check(_GROUP, "leases")
     stale = [worker for worker in workers if worker.lease_left <= timedelta(0)]
     late = [worker for worker in live if worker.vitals.health == "late"]
     if not stale and late:
-        return _late(line, late, live)
+        return _late(check, late, live)
     if not stale:
-        return line.green("all fresh", "every worker on the books keeps its lease", value=0.0)
+        return check.green("all fresh", "every worker on the books keeps its lease", value=0.0)
     held = sum(worker.held for worker in stale)
     longest = span(min(worker.lease_left for worker in stale))
     is_long = any(worker.lease_left <= -_LONG_OVER for worker in stale)
@@ -77,7 +77,7 @@ def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Findin
         do = "start a worker: nobody is there to rescue"
     elif is_long:
         do = "nobody rescues their jobs: see table locks and lock waits, and the logs of the live workers"
-    return line.ill(
+    return check.ill(
         level,
         several([f"{worker.host}:{worker.pid}" for worker in stale]),
         f"over for {longest}, with {count(held, 'job')}: killed, or cut off from the database",
@@ -86,10 +86,10 @@ def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Findin
     )
 
 
-def _late(line: Check, late: list[WorkerStats], live: list[WorkerStats]) -> Finding:
-    """Those that have missed a renewal, and whose jobs nobody may touch before their leases are over."""
+def _late(check: Check, late: list[WorkerStats], live: list[WorkerStats]) -> Finding:
+    """The finding on workers that have missed a renewal; their jobs are untouchable until the leases end."""
     longest = max(late, key=lambda worker: worker.vitals.silent)
-    return line.ill(
+    return check.ill(
         "red" if len(late) == len(live) else "amber",
         several([f"{worker.host}:{worker.pid}" for worker in late]),
         f"{'the first of them ' if len(late) > 1 else ''}{longest.vitals.says}",
@@ -100,13 +100,13 @@ def _late(line: Check, late: list[WorkerStats], live: list[WorkerStats]) -> Find
 
 def _loops(live: list[WorkerStats]) -> Finding:
     """A blocked event loop starts nothing, while the lease is renewed by a thread of its own."""
-    line = Check(_GROUP, "event loops")
+    check = Check(_GROUP, "event loops")
     blocked = [worker for worker in live if worker.vitals.health == "blocked"]
     if not blocked:
-        return line.green("none blocked", "the event loop of every live worker turns", value=0.0)
+        return check.green("none blocked", "the event loop of every live worker turns", value=0.0)
     longest = max(blocked, key=lambda worker: worker.blocked or timedelta(0))
     length = longest.blocked or timedelta(0)
-    return line.ill(
+    return check.ill(
         "red" if length >= _LONG_BLOCKED or len(blocked) == len(live) else "amber",
         several([f"{worker.host}:{worker.pid}" for worker in blocked]),
         f"{'the first of them ' if len(blocked) > 1 else ''}{longest.vitals.says}",
@@ -116,12 +116,12 @@ def _loops(live: list[WorkerStats]) -> Finding:
 
 
 def _versions(live: list[WorkerStats], version: str) -> Finding:
-    line = Check(_GROUP, "versions")
+    check = Check(_GROUP, "versions")
     others = sorted({worker.version for worker in live} - {version})
     if not others:
-        return line.green(version, "workers and this client are of one version")
+        return check.green(version, "workers and this client are of one version")
     which = [f"{worker.host}:{worker.pid} is {worker.version}" for worker in live if worker.version != version]
-    return line.ill(
+    return check.ill(
         "amber",
         several(which),
         f"this client is {version}: what one of them writes, the other may not know yet",
@@ -131,12 +131,12 @@ def _versions(live: list[WorkerStats], version: str) -> Finding:
 
 
 def _stuck(live: list[WorkerStats]) -> Finding:
-    line = Check(_GROUP, "stuck attempts")
+    check = Check(_GROUP, "stuck attempts")
     stuck = [worker for worker in live if worker.stuck]
     if not stuck:
-        return line.green("0", "every attempt that timed out has ended", value=0.0)
+        return check.green("0", "every attempt that timed out has ended", value=0.0)
     full = [worker for worker in stuck if worker.stuck >= worker.slots]
-    return line.ill(
+    return check.ill(
         "red" if full else "amber",
         several([f"{worker.stuck} at {worker.host}:{worker.pid}" for worker in stuck]),
         "timed out and go on all the same, each in a slot: a thread cannot be stopped from outside"
@@ -147,10 +147,10 @@ def _stuck(live: list[WorkerStats]) -> Finding:
 
 
 def _faults(live: list[WorkerStats]) -> Finding:
-    line = Check(_GROUP, "worker faults")
+    check = Check(_GROUP, "worker faults")
     unfit = [worker for worker in live if worker.fault and not worker.restarts]
     if unfit:
-        return line.ill(
+        return check.ill(
             "red",
             several([f"{worker.host}:{worker.pid}" for worker in unfit]),
             f"claim no more jobs, because the schema has been migrated: {redact_text(unfit[0].fault or '')}",
@@ -159,9 +159,9 @@ def _faults(live: list[WorkerStats]) -> Finding:
         )
     faulty = sorted((worker for worker in live if worker.restarts), key=lambda worker: -worker.restarts)
     if not faulty:
-        return line.green("none", "no worker began anew because of a fault of its own", value=0.0)
+        return check.green("none", "no worker began anew because of a fault of its own", value=0.0)
     worst = faulty[0]
-    return line.ill(
+    return check.ill(
         "red" if worst.restarts >= _RESTARTS_RED else "amber",
         several([f"{worker.restarts} at {worker.host}:{worker.pid}" for worker in faulty]),
         f"began anew so often in a row, each time after a longer pause: {redact_text(worst.fault or 'unknown')}",
@@ -171,13 +171,13 @@ def _faults(live: list[WorkerStats]) -> Finding:
 
 
 def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
-    line = Check(_GROUP, "failing statements")
+    check = Check(_GROUP, "failing statements")
     since = {worker.id: worker.failing_since for worker in live if worker.failing_since is not None}
     if not since or facts.stats is None:
-        return line.green("none", "settles and claims work", value=0.0)
+        return check.green("none", "settles and claims work", value=0.0)
     failing = sorted((worker for worker in live if worker.id in since), key=lambda worker: since[worker.id])
     lasts = facts.stats.at - since[failing[0].id]
-    return line.ill(
+    return check.ill(
         "red",
         several([f"{worker.host}:{worker.pid}" for worker in failing]),
         f"tried again and again for {span(lasts)}: {redact_text(failing[0].failing or '')}",
@@ -187,13 +187,13 @@ def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
 
 
 def _suspects(facts: Facts) -> Finding:
-    line = Check(_GROUP, "suspects")
+    check = Check(_GROUP, "suspects")
     suspects = facts.stats.fleet.suspects if facts.stats else None
     if suspects is None:
-        return line.unknown(why(facts, "suspects"))
+        return check.unknown(why(facts, "suspects"))
     if suspects.oldest is None:
-        return line.green("none", "no job waits because workers died while they ran it", value=0.0)
-    return line.ill(
+        return check.green("none", "no job waits because workers died while they ran it", value=0.0)
+    return check.ill(
         "amber",
         f"{suspects.waiting}, the first for {span(suspects.oldest)}",
         "workers died while they ran these jobs: each worker runs one of them at a time, beside others",
@@ -203,12 +203,12 @@ def _suspects(facts: Facts) -> Finding:
 
 
 def _rescues(facts: Facts) -> Finding:
-    line = Check(_GROUP, "rescues")
+    check = Check(_GROUP, "rescues")
     rescued, poisoned = (facts.stats.fleet.rescued, facts.stats.fleet.poisoned) if facts.stats else (None, None)
     if rescued is None or poisoned is None:
-        return line.unknown(why(facts, "rescues"))
+        return check.unknown(why(facts, "rescues"))
     level = _level(rescued, poisoned)
-    return line.judged(
+    return check.judged(
         level,
         f"{rescued.hour} in the last hour, {poisoned.hour} poison",
         well=f"{rescued.day} in the last day, {poisoned.day} poison",
