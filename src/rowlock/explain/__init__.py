@@ -1,7 +1,7 @@
 """Explain: why a job is not running, or what became of it.
 
-`store/explain` learns what bears on the job; the causes here, in the order in which they matter, put it into words.
-The first that holds is the answer, the others stand in `also`: at three in the morning there are often two.
+`store/explain` reads the facts about the job; the causes here, in the order in which they matter, put them into words.
+The first that holds is the explanation, the others are listed in `also`: at three in the morning there are often two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HandlerLookup = Callable[[str, int | None], Handler | None]
 def explain_job(
     job_id: UUID, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False
 ) -> Callable[[bool], Conversation[Explanation]]:
-    """What to say to explain a job. `uncommitted`: whoever enqueued it has not committed yet, as far as we know."""
+    """A conversation that explains a job. `uncommitted`: as far as we know, its enqueue has not been committed."""
 
     def begin(_resend: bool) -> Conversation[Explanation]:  # noqa: FBT001  as converse calls it
         situation = yield from store.gather_facts(job_id)
@@ -40,7 +40,7 @@ def explain_job(
 
 
 def explanation_of(situation: Situation, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False) -> Explanation:
-    """The answer to what was found."""
+    """The explanation of a situation."""
     record = situation.record
     if situation.locked is not None:
         causes = [why_nobody_can_look(situation.locked)]
@@ -73,7 +73,7 @@ def _causes(situation: Situation, record: JobRecord, handler: Handler | None) ->
 
 
 def _common(record: JobRecord) -> Iterator[tuple[str, Any]]:
-    """What every answer says of a job."""
+    """The facts that every explanation has."""
     yield "task", record.task
     yield "queue", record.queue
     if record.key is not None:
@@ -88,7 +88,7 @@ def _origin(record: JobRecord) -> dict[str, str]:
 
 
 def _asides(situation: Situation) -> Iterator[str]:
-    """What is no cause, and worth knowing."""
+    """Sentences on things that are no cause, but worth knowing."""
     record, holder = situation.record, situation.holder
     if record is None:
         return

@@ -1,4 +1,4 @@
-"""A job that has ended: as what, when and why."""
+"""Ended jobs: in which state, when and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAILED: Final = {
     "refused": "its retry policy does not want this error retried",
     "result": "what its handler returned cannot be stored",
 }
-# What stands between the reason of a workflow's end and the names of what is left of it.
+# Between the reason of a workflow's end and the names of the steps that could not be undone.
 _NOT_UNDONE: Final = "; could not be undone: "
 
 

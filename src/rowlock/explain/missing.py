@@ -1,4 +1,4 @@
-"""A job that is neither live nor in history: what its id, and its events, still tell."""
+"""Missing jobs: what the id and the events still tell without a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SKEW: Final = timedelta(minutes=5)
 
 
 def why_nobody_can_look(locked: TableLock) -> Cause:
-    """Somebody has locked the table: neither this job nor any other can be read, or moves."""
+    """The table is locked: no job can be read, and none moves."""
     says = (
         f"Nobody can read the table of {locked.table}, workers neither: {locked.name} has held an exclusive lock on it "
         f"for up to {span(locked.held)}. No job moves meanwhile, whatever this one waits for."
@@ -27,7 +27,7 @@ def why_nobody_can_look(locked: TableLock) -> Cause:
 
 
 def why_it_is_not_there(situation: Situation, keep: Keep, *, uncommitted: bool) -> Cause:
-    """Deleted, not committed, expired from history, or never there."""
+    """Why there is no row: deleted, not committed, expired from history, or never there."""
     if uncommitted:
         return Cause(
             "uncommitted",

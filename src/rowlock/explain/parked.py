@@ -1,4 +1,4 @@
-"""A workflow that has begun and does not run: what it waits for, and what it is about to do."""
+"""Parked workflows: what a workflow waits for, and what it does next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEDY = ". Deploy "
 
 
 def is_parked(situation: Situation, record: JobRecord) -> bool:
-    """Whether it waits for something that its code has asked for."""
+    """Whether it waits at a wait in its code."""
     if record.version is None or record.claims == 0:
         return False
     return record.state == "parked" or (
@@ -27,7 +27,7 @@ def is_parked(situation: Situation, record: JobRecord) -> bool:
 
 
 def what_it_waits_for(situation: Situation, record: JobRecord) -> Iterator[Cause]:
-    """A cause for each thing that it waits for, what somebody can do something about first."""
+    """A cause for each wait; those that a person can end come first."""
     steps = situation.open_steps or ()
     yield from (_signal(situation, record, step) for step in steps if step.kind == "signal")
     yield from (_next_try(situation, record, step) for step in steps if step.state == "retrying")
@@ -79,7 +79,7 @@ def _sleep(situation: Situation, step: OpenStep) -> Cause:
 
 
 def how_it_is_ended(situation: Situation, record: JobRecord) -> Iterator[Cause]:
-    """That it is being undone, because somebody asked or because it has failed."""
+    """The cause of a workflow that is being undone, cancelled or failed."""
     if record.version is None or record.claims == 0:
         return
     if record.cancel_at is not None:
@@ -101,7 +101,7 @@ def how_it_is_ended(situation: Situation, record: JobRecord) -> Iterator[Cause]:
 
 
 def how_its_code_differs(record: JobRecord) -> Cause | None:
-    """That it waits for code that fits what it remembers; None if that is not what it waits for."""
+    """The cause of a workflow that waits for code which fits its record; None for any other."""
     reason = record.reason or ""
     if record.version is None:
         return None
@@ -120,7 +120,7 @@ def how_its_code_differs(record: JobRecord) -> Cause | None:
 
 
 def beside(situation: Situation, record: JobRecord) -> Iterator[str]:
-    """What is no cause, and worth knowing of a workflow or of a child."""
+    """Sentences on a workflow or a child that are no cause, but worth knowing."""
     if record.parent is not None:
         yield f"It is a child of workflow {record.parent}: {command('explain', record.parent)}."
     if record.version is None or record.ended:

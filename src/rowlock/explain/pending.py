@@ -1,4 +1,4 @@
-"""A job that is ready or waits: what keeps it from running."""
+"""Pending jobs: what keeps a job from running that is ready or waits."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rowlock.model.stats.stats import Count
 
 # A claim, or an operator's verb, has a row for some milliseconds.
 _LONG_HELD = 1.0
-# Who pauses a task that keeps failing.
+# The actor of a pause that a breaker made.
 _BREAKER = "breaker"
 # How much of a task's name another must share to be taken for it: `sned` and `send` do, `sned` and `snooze` do not.
 _SIMILAR = 0.7
 
 
 def why_it_is_not_running(situation: Situation, record: JobRecord, handler: Handler | None) -> Iterator[Cause]:
-    """All that keeps it from running, the weightiest first."""
+    """All causes that keep it from running, the weightiest first."""
     found = list(_obstacles(situation, record, handler))
     if found:
         yield from found
@@ -62,7 +62,7 @@ def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None)
 
 
 def _is_held_long(hold: JobLock) -> bool:
-    """Whether whoever has the row is none that claims it just now."""
+    """Whether the row has been locked for longer than a claim takes."""
     return hold.seconds is None or hold.seconds >= _LONG_HELD
 
 
@@ -73,7 +73,7 @@ def _row_locked(hold: JobLock) -> Cause:
     return Cause("row_locked", says, do, {"pid": hold.pid, "application": hold.application, "user": hold.user})
 
 
-# Its own doing
+# Its own times and tries
 
 
 def _expired(situation: Situation, record: JobRecord) -> Cause:
@@ -223,7 +223,7 @@ def _paused(situation: Situation, pause: Pause) -> Cause:
     return Cause("queue_paused" if kind == "queue" else "task_paused", says, do, facts)
 
 
-# Those who could run it
+# Workers that could run it
 
 
 def _workers(situation: Situation, record: JobRecord) -> Iterator[Cause]:
@@ -266,7 +266,7 @@ def _nobody_listens(situation: Situation, record: JobRecord) -> Cause:
 
 
 def _code(record: JobRecord) -> str:
-    """What a worker must know to run it."""
+    """The code that a worker needs to run it."""
     return (
         f"task {record.task!r}" if record.version is None else f"version {record.version} of workflow {record.task!r}"
     )
@@ -303,7 +303,7 @@ def _unknown_code(situation: Situation, record: JobRecord, says: str) -> Cause:
 
 
 def _turn(situation: Situation, record: JobRecord) -> Cause:
-    """Nothing is in its way but others."""
+    """Only other jobs come before it."""
     able = [one for one in situation.listeners if one.knows and not one.stopping]
     slots, free = sum(one.slots for one in able), sum(one.free for one in able)
     before = situation.ahead

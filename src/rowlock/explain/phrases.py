@@ -1,4 +1,4 @@
-"""Turns of phrase that several answers use."""
+"""Phrases: parts of sentences that several explanations share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(names: Iterable[str], *, most: int = _MOST_NAMED) -> str:
 
 
 def because(why: str | None) -> str:
-    """The end of a sentence that says why, if somebody said it."""
+    """The end of a sentence with the reason, if one was given."""
     return f": {why}" if why else ""
 
 
@@ -40,7 +40,7 @@ def command(*words: str | UUID) -> str:
 
 
 def a_worker(queue: str) -> str:
-    """The command that starts a worker for a queue; which app it is of is not known here."""
+    """The command that starts a worker for a queue; the app is not known here."""
     return command("worker", "--app", "MODULE", "--queues", queue)
 
 

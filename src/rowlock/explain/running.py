@@ -1,4 +1,4 @@
-"""A job that runs: where, since when, and whether that will come to anything."""
+"""Running jobs: where, since when, and whether the worker is still alive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowlock.store.claim import SUSPECT_FROM
 
 
 def how_it_runs(situation: Situation, record: JobRecord) -> Iterator[Cause]:
-    """Lost with its worker, about to be cancelled, or running well."""
+    """The causes of a running job: lost with its worker, about to be cancelled, or running well."""
     holder = next((one for one in situation.workers or () if one.id == record.worker), None)
     lost = situation.workers is not None and (holder is None or not holder.is_alive)
     if lost:

@@ -1,1 +1,1 @@
-"""What things are: frozen values, no I/O, no clock."""
+"""Model: frozen values, without I/O and without a clock."""

@@ -1,4 +1,4 @@
-"""What the doctor found: one finding for each thing looked at, and the worst of them."""
+"""Checkup: the doctor's findings, one for each check."""
 
 from __future__ import annotations
 

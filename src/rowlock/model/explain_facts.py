@@ -1,4 +1,4 @@
-"""What there is to know about one job and those who could run it, at one moment."""
+"""Facts for explain: one job, and the workers that could run it, at one moment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Host and process, as logs and pages name it."""
         return f"{self.host}:{self.pid}"
 
     @property
@@ -59,14 +59,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Who has a key, and until when at least, if it has a period."""
+    """The job that holds a key, and until when at least, if the key has a period."""
 
     job: UUID
     until: datetime | None
 
 
 class TableLock(NamedTuple):
-    """Who keeps everybody from reading a table, and for how long at most."""
+    """A session whose lock keeps all others from reading a table, and for how long at most."""
 
     pid: int
     name: str
@@ -75,7 +75,7 @@ class TableLock(NamedTuple):
 
 
 class JobLock(NamedTuple):
-    """Whether a job that runs has begun, as far as is known; and who has its row locked, None if nobody has."""
+    """Whether a running job has begun, as far as is known; and the session that has its row locked, if one has."""
 
     begun: bool | None
     pid: int | None
@@ -85,13 +85,13 @@ class JobLock(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who has it, for people."""
+        """The session, for people."""
         who = ", ".join(word for word in (self.application, self.user) if word)
         return f"pid {self.pid} ({who})" if who else f"pid {self.pid}"
 
 
 class StepError(NamedTuple):
-    """What a step has failed of, last."""
+    """The last error of a step."""
 
     type: str
     message: str
@@ -124,7 +124,8 @@ class Queueing:
 class Situation:
     """A job, None if there is none, and all that bears on it.
 
-    What could not be learned is None, and `unknown` says why. What has no bearing on such a job was not asked for.
+    A part that could not be learned is None, and `unknown` has the reason. Parts that cannot matter for such a job are
+    not queried.
     """
 
     at: datetime

@@ -1,4 +1,4 @@
-"""Why a job is not running, or what became of it: one answer."""
+"""Explanation: why a job is not running, or what became of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong in an attempt, as a value that can always be stored and shown.
+"""Failure: an attempt's error, as a value that can always be stored and shown.
 
 An error is the handler's own code, and describing it must not fail: a job whose error could not be written down
 would stay running for ever. So: nothing an exception's methods do gets out of here, every loop has an end, and no
@@ -54,7 +54,7 @@ class Failure:
 
 
 def describe(error: BaseException) -> Failure:
-    """What there is to say of an error, whatever its class does to prevent it."""
+    """The type, message and traceback of an error, whatever its class does to prevent it."""
     message = _message(error)
     try:
         story = "".join(_Story().tell(error, message))
@@ -204,6 +204,6 @@ def _storable(text: str) -> bytes:
 
 
 def recalled(text: str | None) -> Failure:
-    """A failure as it was stored; what is missing is empty."""
+    """A failure as it was stored; missing parts are empty."""
     told = json.loads(text or "{}")
     return Failure(str(told.get("type", "unknown")), str(told.get("message", "")), str(told.get("traceback", "")))

@@ -1,4 +1,4 @@
-"""Failed jobs in groups: by task and error, with what differs from job to job left out of the message."""
+"""Failure groups: failed jobs by task and error, without what differs from job to job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
 
 _LONGEST: Final = 200
-# Each is looked for from its beginning only, in a text of a bounded length: whoever fails chooses the text.
+# Each pattern is matched from its beginning only, in a text of bounded length: the failing code chooses the text.
 _DIFFERS: Final = re.compile(
     r"(?P<uuid>\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b)"
     r"|(?P<double>\"[^\"]*\")|(?P<single>(?<!\w)'[^']*'(?!\w))|(?P<tick>`[^`]*`)"

@@ -1,4 +1,4 @@
-"""Which jobs an operator means."""
+"""Filter: which jobs an operator means."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Filter:
     ids: Iterable[UUID | str] | None = None
 
     def __post_init__(self) -> None:
-        # Names are not held to what we would let into a queue: jobs may have come in by SQL, and must be found.
+        # Names are checked less strictly than at enqueue: jobs may have come in by SQL, and must be found.
         limits = {"queue": MAX_NAME, "task": MAX_NAME, "tag": MAX_TAG, "key": MAX_KEY}
         for name, limit in (limits | {"error": _MAX_ERROR, "reason": _MAX_REASON}).items():
             if (text := getattr(self, name)) is not None:
                 check_text(name, text, limit=limit)
         for first, last in (("since", "until"), ("ended_after", "ended_before")):
             _check_between(first, getattr(self, first), last, getattr(self, last))
-        # Frozen for others: what may be given in several forms is kept in one.
+        # Frozen for others: values that may be given in several forms are kept in one.
         object.__setattr__(self, "state", _states(self.state))
         object.__setattr__(self, "ids", _ids(self.ids))
         object.__setattr__(self, "args", None if self.args is None else _args(self.args))

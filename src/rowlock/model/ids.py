@@ -1,4 +1,4 @@
-"""Ids: UUIDv7 made by the client, so that an enqueue whose reply was lost can be sent again."""
+"""Ids: UUIDv7 made by the client, so that a lost enqueue can be resent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ os.register_at_fork(after_in_child=_clock.__init__)  # type: ignore[misc]  # a f
 
 
 def made_at(job_id: UUID) -> datetime | None:
-    """When an id of ours was made, by the clock of whoever made it; none for an id that is not ours."""
+    """When one of our ids was made, by its maker's clock; None for any other id."""
     if job_id.version != _VERSION:
         return None
     try:

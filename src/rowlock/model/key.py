@@ -1,4 +1,4 @@
-"""Keys: not twice, and what else a key can mean."""
+"""Keys: one live job for each, and the other meanings of a key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What names and options may be. Each check returns the value it was given, or raises InvalidOption with a sentence.
+"""Names: checks of names and options.
 
-Values only ever travel as parameters, so quotes, `%`, `;` and emoji are welcome. Refused is what PostgreSQL cannot
-store, what a person cannot see, and what the command line uses itself.
+Each check returns the value it was given, or raises InvalidOption with a sentence. Values only ever travel as
+parameters, so quotes, `%`, `;` and emoji are welcome. Refused are characters that PostgreSQL cannot store, that a
+person cannot see, or that the command line uses itself.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def check_share(share: object) -> float:
 
 
 def check_note(note: object) -> str | None:
-    """A word on what a job does just now: up to 200 printable characters."""
+    """A note on the current progress of a job: up to 200 printable characters."""
     if note is None:
         return None
     if not isinstance(note, str) or len(note) > MAX_NOTE or not note.isprintable():

@@ -1,4 +1,4 @@
-"""How an attempt ended: a closed set of values, matched exhaustively where it is written down."""
+"""Outcome: how an attempt ended, a closed set of values that settling matches exhaustively."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ Outcome = Unsettled | Committed
 
 
 def size_of(outcome: Unsettled) -> int:
-    """About how many characters writing it down takes."""
+    """About how many characters it takes to store an outcome."""
     if isinstance(outcome, Succeeded):
         return len(outcome.result) if outcome.result else 0
     if isinstance(outcome, Failed | Retried):

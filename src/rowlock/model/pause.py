@@ -1,4 +1,4 @@
-"""Pauses: of a queue or a task by an operator, and of a failing task by its breaker."""
+"""Pauses: of queues and tasks by operators, of failing tasks by breakers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Breaker:
         _check_span("pause", self.pause)
 
     def why(self, error: str) -> str:
-        """The reason of the pause, in words; `error` is the type of the last error."""
+        """Why the task is paused, in words; `error` is the type of the last one."""
         return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.within)}, the last: {error}"
 
 

@@ -1,4 +1,4 @@
-"""A job as one may want to see it, live or ended."""
+"""Job record: a job as it is shown, live or ended."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class JobRecord:
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
 COLUMNS: Final = tuple(field.name for field in fields(JobRecord))
-"""What a statement must select, in this order, for `JobRecord.read`: JSON cast to text, errors as one array of it."""
+"""The columns that a statement must select for `JobRecord.read`: JSON cast to text, errors as one array of it."""
 
 
 def _error(stored: dict[str, Any]) -> JobError:
@@ -127,7 +127,7 @@ def _error(stored: dict[str, Any]) -> JobError:
 
 
 def read_progress(text: str | None) -> Progress | None:
-    """What a job said of itself, if it has said anything."""
+    """The progress that a job has reported, if any."""
     stored = read_json(text)
     return None if stored is None else Progress(stored["share"], stored["note"], known_moment(stored["at"]))
 
@@ -138,12 +138,12 @@ def read_uuid(text: str | None) -> UUID | None:
 
 
 def read_moment(text: str | None) -> datetime | None:
-    """An instant as a session of ours answers it; the last one there is for what lies after the year 9999."""
+    """An instant as our sessions return it; the last instant there is for those after the year 9999."""
     return None if text is None else known_moment(text)
 
 
 def known_moment(text: str) -> datetime:
-    """The same of what is never null."""
+    """As `read_moment`, for a column that is never null."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):  # PostgreSQL's years go on after ours, and then there is infinity

@@ -1,4 +1,4 @@
-"""What operators are answered."""
+"""Results of operator calls: pages of jobs and events, previews, counts of changed jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again, and how long after."""
+"""Retry: whether a failed attempt is tried again, and after which delay."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Rescued(NamedTuple):
 
 
 class JobEnd(NamedTuple):
-    """How a job ended, as those who wait for it are told. Without a state it is neither live nor in history."""
+    """How a job ended, for callers that wait for it. Without a state it is neither live nor in history."""
 
     id: str
     state: str | None
@@ -96,7 +96,7 @@ class JobEnd(NamedTuple):
     failures: int | None
     result: str | None
     error: str | None
-    seen: bool = False  # whether it was live when somebody looked earlier
+    seen: bool = False  # whether an earlier query found it live
 
 
 class Fence(NamedTuple):

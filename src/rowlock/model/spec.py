@@ -149,8 +149,6 @@ class Options:
         check_expires(self.expires)
 
 
-AS_DECLARED = Options()
-
 Carry = Callable[[dict[str, Any]], dict[str, Any]]
 """A migration of a workflow's state from one version to a later one."""
 
@@ -197,3 +195,6 @@ def _check_retry(retry: object) -> None:
 def _check_span(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, timedelta) or value < timedelta(0)):
         raise InvalidOption(f"{name}={value!r} must be a timedelta of zero or more; write timedelta(seconds=…)")
+
+
+AS_DECLARED = Options()

@@ -1,4 +1,4 @@
-"""What operators do to jobs: each verb, the jobs it looks at and those it changes."""
+"""Verbs: what operators do to jobs, and in which states jobs can be changed so."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rowlock.model.record import State
 VerbName = Literal["retry", "cancel", "delete", "move", "reprioritise", "run_next"]
 
 PARKED_FOR: Final = frozenset({"signal", "children"})
-"""What a workflow that is stored as waiting is parked for; one that is stored as ready, and not due, is for a time."""
+"""What parked workflows wait for that are stored as waiting; those that wait for a time are stored as ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A verb: the states it can change, those it changes when the filter names none, and those it looks at then.
 
-    What it looks at and does not change is passed over, and counted: also live workflows that have begun, and children,
-    if it `spares` them.
+    Jobs that it looks at and does not change are passed over, and counted; so are live workflows that have begun, and
+    children, if it `spares` them.
     """
 
     name: VerbName
@@ -60,7 +60,7 @@ _ADVICE: Final = {
 }
 
 VERBS: Final[dict[VerbName, Verb]] = {
-    # Whoever cancelled a job meant it: only a filter that names the state brings it back.
+    # A cancelled job was cancelled on purpose: only a filter that names the state brings it back.
     "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"}), by_default=frozenset({"failed"})),
     "cancel": Verb("cancel", changes=LIVE, looks=LIVE),
     "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES), spares=True),

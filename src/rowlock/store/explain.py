@@ -1,4 +1,4 @@
-"""Statements behind `explain`: a job, and what bears on it. Each is bounded, however many jobs there are."""
+"""Explain queries: a job and the facts about it, bounded however many jobs there are."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def suspects_ahead(record: JobRecord, workers: Iterable[UUID]) -> Query[Queueing
 
 
 def holder(key: str) -> Query[KeyHolder]:
-    """Whose a key is."""
+    """The job that holds a key."""
     return Query("key_look", {"key": key}, _holder)
 
 
 def open_steps(job_id: UUID) -> Query[OpenStep]:
-    """What a workflow waits for, the first of it."""
+    """The first steps that a workflow waits for."""
     return Query("step_open", {"id": str(job_id), "most": str(_MOST_STEPS)}, _open_step)
 
 
@@ -102,12 +102,12 @@ def step_sum(job_id: UUID) -> Query[tuple[int, int, bool]]:
 
 
 def step_error(job_id: UUID, key: str) -> Query[StepError]:
-    """What a step has failed of, last."""
+    """The last error of a step."""
     return Query("step_error", {"id": str(job_id), "key": key}, lambda row: StepError(row[0] or "", row[1] or ""))
 
 
 def gather_facts(job_id: UUID) -> Conversation[Situation]:
-    """Learn what bears on a job; the transaction that this is in writes nothing, and waits for nothing for long."""
+    """Gather the facts about a job, in a transaction that writes nothing and waits for nothing for long."""
     yield counts.begin_reading(TIMEOUT)
     holders = yield from try_query("locks", queries.lock_holders(_MOST_STEPS), {})
     for one in holders or ():
@@ -126,7 +126,7 @@ def gather_facts(job_id: UUID) -> Conversation[Situation]:
 
 
 def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversation[Situation]:
-    """What bears on a job in this state."""
+    """The facts that bear on a job in this state."""
     unknown: dict[str, str] = {}
     known: dict[str, Any] = {}
     known["events"] = yield from try_query("events", events.latest(job=str(job_id), limit=_MOST_EVENTS), unknown)
@@ -168,7 +168,7 @@ def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) ->
 
 
 def _remembered(record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:
-    """What a workflow that has begun waits for."""
+    """The waits of a workflow that has begun."""
     known: dict[str, Any] = {}
     found = yield from try_query("steps", open_steps(record.id), unknown)
     known["open_steps"] = found and (yield from _with_errors(record.id, found, unknown))
@@ -180,7 +180,7 @@ def _remembered(record: JobRecord, unknown: dict[str, str]) -> Conversation[dict
 
 
 def _with_errors(job_id: UUID, steps: Sequence[OpenStep], unknown: dict[str, str]) -> Conversation[list[OpenStep]]:
-    """The same, those that are to be tried again with what they have failed of."""
+    """The same steps; those that are to be tried again with their last errors."""
     told = list(steps)
     for number, step in enumerate(told):
         if step.state == "retrying":

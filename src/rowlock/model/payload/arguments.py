@@ -1,4 +1,4 @@
-"""How a task's arguments and result become JSON text and come back.
+"""Arguments and results: from a call to JSON text, and back.
 
 The law: **the handler receives a value equal to the one enqueued, of the same types all the way down, or the caller
 is refused** before any SQL. A value goes to text, back, and is compared; only what is plainly safe skips the proof.
@@ -86,7 +86,7 @@ class Arguments:
         return self._joined(self._named.encode(named), self._extra.encode(extra))
 
     def encode_json(self, kwargs: Mapping[str, object]) -> str:
-        """The same of arguments that came as JSON, which has no dates or models: what a worker makes of it."""
+        """The same for arguments that came as JSON, which lacks dates and models: they are read as by a worker."""
         try:
             return self.encode((), kwargs)
         except InvalidArguments:
@@ -95,7 +95,7 @@ class Arguments:
             raise
 
     def decode(self, text: str) -> tuple[tuple[object, ...], dict[str, object]]:
-        """What to call the function with; InvalidArguments if the text no longer fits it."""
+        """The arguments to call the function with; InvalidArguments if the text no longer fits it."""
         scalars = self._scalars
         if scalars is not None:
             values = _read(text)
@@ -149,7 +149,7 @@ class Arguments:
 
     @cached_property
     def _named(self) -> Codec:
-        """All parameters but **extra, as one TypedDict: one pass for the lot, and absent where a default applies."""
+        """All parameters but **extra, as one TypedDict: one pass for all of them, absent where a default applies."""
         fields: dict[str, Any] = {p.name: self._annotations.get(p.name, Any) for p in self._signature.parameters}
         if (rest := self._signature.rest) is not None:
             each = self._annotations.get(rest, Any)
@@ -187,7 +187,7 @@ class Result:
 
     @classmethod
     def of(cls, function: Callable[..., object], *, limit: int = MAX_PAYLOAD) -> Result:
-        """What `function` returns; the annotation is resolved at first use, or by `prepare`."""
+        """The result of `function`; the annotation is resolved at first use, or by `prepare`."""
         return cls(function, what=f"the result of {name_of(function)}", limit=limit)
 
     @classmethod
@@ -197,7 +197,7 @@ class Result:
 
     @property
     def is_declared(self) -> bool:
-        """Whether a function says what it is; else it is any JSON value."""
+        """Whether a function declares its type; else it is any JSON value."""
         return self._function is not None
 
     def prepare(self) -> None:
@@ -215,7 +215,7 @@ class Result:
         return self._shape.encode(value)
 
     def decode(self, text: str | None) -> object:
-        """The result that a text stands for; InvalidArguments if it no longer fits."""
+        """The result of a text; InvalidArguments if it no longer fits."""
         if text is None:
             return None
         value = _read(text) if self._scalars else None
@@ -236,7 +236,7 @@ class Result:
 
 
 def encode_untyped(values: Mapping[str, object], *, limit: int = MAX_PAYLOAD) -> str:
-    """The JSON object of arguments for a task that is not at hand: plain JSON values only."""
+    """The JSON object of arguments for a task whose function is not here: plain JSON values only."""
     return _untyped(limit).encode(dict(values))
 
 
@@ -246,7 +246,7 @@ def _untyped(limit: int) -> Codec:
 
 
 def _all_scalars(values: dict[str, object], scalars: dict[str, frozenset[type]]) -> bool:
-    """Is each value one that JSON returns as it was? Asked of every call, so: no generator, no second pass."""
+    """Whether JSON returns each value as it was. This runs on every call, hence no generator and no second pass."""
     for name, value in values.items():
         kind = type(value)
         if name not in scalars or kind not in scalars[name]:
@@ -257,7 +257,7 @@ def _all_scalars(values: dict[str, object], scalars: dict[str, frozenset[type]])
 
 
 def _written(value: object, short: int) -> str | None:
-    """The JSON of scalars, or None where they need a closer look."""
+    """The JSON of scalars, or None if they need the slow way."""
     try:
         raw = to_json(value)
     except ValueError:  # a lone surrogate, or more digits than int() may print
@@ -266,7 +266,7 @@ def _written(value: object, short: int) -> str | None:
 
 
 def _read(text: str) -> object:
-    """The plain value of a text; None where it cannot be read, and the long way will say why."""
+    """The plain value of a text; None if it cannot be read, and the slow way gives the reason."""
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One annotated place for a value: to JSON text, back again, and the proof that both are the same."""
+"""Codec: one annotation, from a value to JSON text and back, proven to be equal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCALARS: Final = frozenset({type(None), bool, int, float, str})
 
 
 def scalars_of(annotation: object) -> frozenset[type] | None:
-    """The types of a place that takes only None, bool, int, float and str; None if it takes, or is, anything else.
+    """The types that an annotation allows, if only None, bool, int, float and str; None if it takes, or is, others.
 
     A value whose exact type is among them is the same after JSON, if it is finite, of few digits and clean text.
     """
@@ -39,7 +39,7 @@ def scalars_of(annotation: object) -> frozenset[type] | None:
 
 
 class Codec:
-    """An annotation at work. `what` is what messages call the value: `the arguments of send_welcome`."""
+    """The codec of one annotation. `what` is the name of the value in messages: `the arguments of send_welcome`."""
 
     def __init__(self, annotation: object, *, what: str, limit: int) -> None:
         self._what = what
@@ -95,7 +95,7 @@ class Codec:
             return None, Fault(f"cannot be read: a validator raised {type(error).__name__}; let it raise ValueError")
 
     def _damage(self, value: object, raw: bytes) -> Fault | None:
-        """What the trip does to the value: it is made, and the two ends are compared."""
+        """The difference that the round trip makes to a value, if it makes one."""
         # Serialisers of the user's own can write a NUL where there was none.
         if NUL in raw and (fault := unsupported(from_json(raw), limit=self._limit)):
             return fault
@@ -103,7 +103,7 @@ class Codec:
         return fault or difference(value, received)
 
     def _unwritable(self, value: object, error: Exception) -> Fault:
-        """Why a value has no text at all, found by what does have one when strangers are written as null."""
+        """Why a value cannot become text: the part that differs when values of unknown types are written as null."""
         hint = "pass plain values, such as the id of something stored, or annotate a type that pydantic can serialise"
         if "utf-8" in str(error):
             hint = "set ser_json_bytes and val_json_bytes to 'base64' in its model's config"
@@ -142,7 +142,7 @@ def _parsed(text: str | bytes) -> object:
 
 
 def _first_complaint(error: ValidationError, value: object) -> Fault:
-    """What pydantic says first, without the value itself: arguments may be secrets, and errors are logged."""
+    """Pydantic's first complaint, without the value itself: arguments may be secrets, and errors are logged."""
     complaints = error.errors(include_url=False, include_context=False)
     first, steps = complaints[0], _steps_to(complaints[0], value)
     # A union complains once per member, of the same place.
@@ -163,7 +163,7 @@ def _sentence(complaint: ErrorDetails) -> str:
 
 
 def _steps_to(complaint: ErrorDetails, value: object) -> tuple[str, ...]:
-    """Where pydantic says it is, without what is no place: names of union members and validators, `[key]`."""
+    """The place in pydantic's complaint, without names of union members and validators, and without `[key]`."""
     steps: list[str] = []
     for item in complaint["loc"]:
         if isinstance(value, dict) and item in value:

@@ -1,7 +1,8 @@
-"""Does a value survive its trip through JSON? `survey` finds what may not set out, `difference` what came back changed.
+"""Round trip: whether a value comes back from JSON as it was.
 
-Both return the first `Fault` they meet, or None. They read models and dataclasses by their fields and never ask them
-whether they are equal: a class may define `==` as it likes, and most do not look at types.
+`unsupported` finds values that JSON text cannot carry, `difference` finds values that came back changed. Both return
+the first `Fault`, or None. They compare models and dataclasses field by field and never by `==`: a class may define
+that as it likes, and most definitions ignore types.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class Fault:
         return "$" + "".join(self.steps)
 
     def under(self, step: str) -> Fault:
-        """The same fault, seen from one level up."""
+        """The same fault, with its path from one level up."""
         return replace(self, steps=(step, *self.steps))
 
 
 def unsupported(value: object, *, limit: int) -> Fault | None:
-    """Find what no JSON text can carry, before any text is made of it.
+    """Find the first part that no JSON text can carry, before any text is made.
 
     Before, because a value that contains itself, or shares its parts 2⁶⁰ times, would never finish becoming text.
     """
@@ -57,7 +58,7 @@ def unsupported(value: object, *, limit: int) -> Fault | None:
 
 
 def difference(sent: object, received: object) -> Fault | None:
-    """Find where what came back is not what was sent: same types and same values, all the way down.
+    """Find the first place where the received value is not the sent one: same types and values, all the way down.
 
     Two exceptions: an int sent where a float is declared may come back as the equal float; and a member of an enum that
     is a str or an int itself may come back as its value, or its value as the member.
@@ -74,7 +75,7 @@ def difference(sent: object, received: object) -> Fault | None:
 
 
 def fields_of(value: object) -> dict[str, object] | None:
-    """What a pydantic model or a dataclass holds, private and undeclared parts too; None for anything else."""
+    """The fields of a pydantic model or a dataclass, private and undeclared ones too; None for anything else."""
     kind: type = type(value)
     names = _field_names(kind)
     if names is None:
@@ -88,7 +89,7 @@ def fields_of(value: object) -> dict[str, object] | None:
 
 
 def step_to(key: object) -> str:
-    """How a path says "the entry of this key"."""
+    """The step of a path that leads to the entry of this key."""
     if isinstance(key, enum.Enum):
         return step_to(key.value)
     if isinstance(key, str) and key.isidentifier():
@@ -98,7 +99,7 @@ def step_to(key: object) -> str:
 
 
 class _Walk:
-    """One walk: what is left of the size limit, and the containers it is inside of."""
+    """One walk through a value: what is left of the size limit, and the containers around the current place."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -167,7 +168,7 @@ class _Walk:
         return None
 
     def _spend(self, least: int) -> Fault | None:
-        """Count what is certain: an item takes at least a byte, and so does a character."""
+        """Count the least that it takes: a byte for each item and for each character."""
         self._left -= least
         if self._left >= 0:
             return None
@@ -182,7 +183,7 @@ class _Walk:
         return Fault(f"is nested more than {MAX_DEPTH} levels deep; pass a flatter value")
 
     def _nothing(self, value: object) -> None:
-        """These have no way to go wrong."""
+        """Values of these types are always fine."""
 
     _visits: ClassVar[dict[type, Callable[[_Walk, Any], Fault | None]]] = {
         **dict.fromkeys((type(None), bool, enum.Enum, datetime, date, time, timedelta, UUID), _nothing),
@@ -275,7 +276,7 @@ def _other_differs(sent: object, received: object) -> Fault | None:
     return None if same else Fault(f"is of type {_name(sent)} and would not come back equal; {_ANNOTATE_BETTER}")
 
 
-# Types whose == settles it, once the types are the same.
+# Types whose values are compared by ==, once the types are the same.
 _EQUAL_IS_SAME: Final = frozenset({type(None), bool, int, str, bytes, date, timedelta, UUID})
 _PLAIN: Final = (str, int)
 _DIFFER: Final[dict[type, Callable[[Any, Any], Fault | None]]] = {

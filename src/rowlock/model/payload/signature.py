@@ -1,7 +1,7 @@
-"""A function's parameters: binding a call to their names, and calling by those names.
+"""Signature: a function's parameters, bound by name and called by name.
 
-`inspect.Signature.bind` costs 3 µs for three parameters, more than all the rest of their encoding; what it works
-out on every call is worked out here once.
+`inspect.Signature.bind` costs 3 µs for three parameters, more than all the rest of their encoding; what it
+computes on every call is computed here once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Signature:
         return values
 
     def call(self, values: dict[str, object]) -> tuple[tuple[object, ...], dict[str, object]]:
-        """What to call the function with, so that each parameter gets its value."""
+        """The arguments to call the function with, so that each parameter gets its value."""
         if self._all_by_keyword:
             return (), values
         named = dict(values)
@@ -97,7 +97,7 @@ def annotations_of(function: Callable[..., object]) -> dict[str, Any]:
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """What messages call a function."""
+    """The name of a function in messages."""
     return str(getattr(function, "__qualname__", None) or repr(function))
 
 

@@ -1,4 +1,4 @@
-"""A cron rule: an expression in a time zone, and its slots, forwards and backwards.
+"""Cron: an expression in a time zone, and its slots, forwards and backwards.
 
 What an expression means is cronsim's, that is Debian's: one with set times (`30 1 * * *`) has each of them once in
 every local day, moved to the end of the gap where the clock jumps over it; one with a `*` in minutes or hours, or with

@@ -1,6 +1,4 @@
-"""What an operator changes of a schedule: at once in what holds, and kept apart from what code declares, which is said
-again at every deploy.
-"""
+"""Schedule edits: an operator's changes, kept apart from what code declares again at every deploy."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _FACTS: Final = tuple(_ANY.to_declared())
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChange:
-    """What is to be written: the schedule as it then is, what of it is an operator's, and what changed, old and new."""
+    """A change to write: the schedule as it then is, the operator's edits, and each changed value, old and new."""
 
     spec: ScheduleSpec
     edits: Mapping[str, Any] | None
@@ -64,12 +62,12 @@ class ScheduleEdit:
         undone = self.reset and "args" in edits_of(schedule.edits)
         changes = _changes(before, after.to_declared(), args=undone or self.args is not None)
         moved = "rule" in changes
-        # The rule is asked from the last slot on if that lies ahead: then the clock was set back.
+        # If the last slot lies ahead, the clock was set back: the next slot comes after that one.
         next_at = after.rule.after(max(now, schedule.last_at or now)) if moved else schedule.next_at
         return ScheduleChange(after, edits, changes, next_at)
 
     def _said(self) -> dict[str, Any]:
-        """What is said of a schedule but for its rule and its arguments."""
+        """The given changes but for the rule and the arguments."""
         given = {
             "queue": self.queue,
             "priority": self.priority,
@@ -82,7 +80,7 @@ class ScheduleEdit:
         return {name: value for name, value in given.items() if value is not None}
 
     def _facts(self, schedule: Schedule, args: str) -> dict[str, Any]:
-        """What is said, in the form of `to_declared`."""
+        """The given changes, in the form of `to_declared`."""
         said = self._said()
         rule = self._rule(schedule)
         whole = replace(_ANY, **said, args=args, rule=rule or _ANY.rule).to_declared()
@@ -102,7 +100,7 @@ class ScheduleEdit:
         return check_rule(expression, self.tz or schedule.tz)
 
     def _edits(self, schedule: Schedule, said: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What is an operator's from now on: all of it that code does not say itself."""
+        """The edits from now on: every value that differs from what code declares."""
         declared = schedule.declared or {}
         kept = said if self.reset else {**edits_of(schedule.edits), **said}
         edits = {name: value for name, value in kept.items() if name not in declared or declared[name] != value}
@@ -112,7 +110,7 @@ class ScheduleEdit:
 
 
 def edits_of(edits: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What an operator says differently from code, without who, when and why."""
+    """The edited values, without actor, time and reason."""
     return {name: value for name, value in (edits or {}).items() if name in _FACTS}
 
 
@@ -122,7 +120,7 @@ def with_edits(declared: Mapping[str, Any], edits: Mapping[str, Any] | None) -> 
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any], *, args: bool) -> dict[str, Any]:
-    """What differs, old and new; but what the arguments are is not for everybody who reads events."""
+    """The changed values, old and new; without the arguments, as not everybody who reads events may read those."""
     changes: dict[str, Any] = {
         name: [before[name], after[name]]
         for name in after

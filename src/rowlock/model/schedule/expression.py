@@ -1,7 +1,7 @@
-"""A cron expression, read: what its fields allow, or where it is wrong and why.
+"""Cron expression: what its fields allow, or where it is wrong and why.
 
-cronsim is the judge of what an expression means. What it refuses is tried again term by term, so that the message can
-point at the place.
+cronsim decides what an expression means. An expression that it refuses is tried again term by term, so that the message
+can point at the place.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Field:
         return f"{self.least} to {self.most}{named}"
 
     def number(self, text: str) -> int | None:
-        """What one value of the field stands for; None if nothing."""
+        """The number of one value of the field; None if it is not valid."""
         if text in self.names:
             return self.names.index(text) + self.least
         return int(text) if text.isdecimal() and self.least <= int(text) <= self.most else None
@@ -68,7 +68,7 @@ _FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What an expression allows: times of day in order, months, and a question for each date."""
+    """A parsed expression: times of day in order, months, and a predicate for dates."""
 
     hours: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -112,7 +112,7 @@ def check_expression(text: object) -> str:
 
 @lru_cache(maxsize=4096)
 def read_expression(text: str) -> Expression:
-    """What a tidy expression allows; InvalidOption, with the place of the fault, if it is none."""
+    """A tidy expression, parsed; InvalidOption, with the place of the fault, if it is none."""
     plain = _without_alias(text)
     fields = plain.split()
     if len(fields) not in (5, 6):

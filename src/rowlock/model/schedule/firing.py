@@ -1,4 +1,4 @@
-"""What to do about the slots of a schedule that have come: a plan, made of what was seen and of the time."""
+"""Firing: the plan for a schedule's due slots, from its state and the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LATE: Final = timedelta(minutes=1)
 """A slot that is later than this was missed: nobody fired it when its time came."""
 
 MOST_TOLD: Final = 100
-"""How many of the slots that were passed over a plan tells of: the newest."""
+"""The most skipped slots that a plan lists: the newest."""
 
 _TICK: Final = timedelta(microseconds=1)
 
@@ -22,7 +22,7 @@ Reason = Literal["missed", "overlap", "paused", "replaced"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSchedule:
-    """A schedule as it was seen: its rule and policies, where it stands, and how many of its jobs are live."""
+    """A schedule as it was read: its rule and policies, its next and last slot, and how many of its jobs are live."""
 
     rule: Rule
     catch_up: int
@@ -68,7 +68,7 @@ class FiringPlan:
 
 
 def plan(due: DueSchedule, now: datetime) -> FiringPlan:
-    """What to do now. Only slots from `next_at` on are looked at, so a clock that goes back brings none of them again.
+    """What to do now. Only slots from `next_at` on count, so a clock that goes back repeats none.
 
     InvalidOption if the rule has no slot any more, which a change of its time zone may do to it.
     """
@@ -101,7 +101,7 @@ def _come(due: DueSchedule, now: datetime) -> list[datetime]:
 
 
 def _wanted(slots: Sequence[datetime], catch_up: int, now: datetime) -> Sequence[datetime]:
-    """Those that catch-up does not give up: the newest so many, and the newest in any case if it is not late."""
+    """The slots that catch-up keeps: the newest `catch_up` ones, and the newest in any case if it is not late."""
     on_time = bool(slots) and now - slots[-1] <= LATE
     return slots[max(len(slots) - max(catch_up, int(on_time)), 0) :]
 
@@ -114,7 +114,7 @@ class _Decision(NamedTuple):
 
 
 def _decide(due: DueSchedule, wanted: Sequence[datetime]) -> _Decision:
-    """What overlap makes of the slots that are wanted, and of the one that was held."""
+    """Apply the overlap policy to the slots to fire and to the one that was held."""
     slots = wanted if due.held is None else (due.held, *wanted)
     if not slots:
         return _Decision()

@@ -1,4 +1,4 @@
-"""The rule of a schedule: a cron expression or an interval; and its policies for slots that come too close or late."""
+"""Rule: a cron expression or an interval, with policies for overlapping and late slots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST: Final = timedelta(days=3650)
 MOST_CAUGHT_UP: Final = 1000
 
 _SHORTEST: Final = timedelta(seconds=1)
-# To try a rule before anybody waits for it; from when on matters little, as zones change in every year alike.
+# A new rule is tried from here on; the year matters little, as zones change in every year alike.
 _TRIED_FROM: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 

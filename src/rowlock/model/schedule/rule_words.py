@@ -1,4 +1,4 @@
-"""The rule of a schedule in words: `every weekday at 03:00, Europe/Paris`.
+"""Rules in words: `every weekday at 03:00, Europe/Paris`.
 
 Where words would be long, or would not be the whole truth, the expression stands for itself: `*/7 * * * *` is not
 "every 7 minutes", because the last step of an hour is one of 4.
@@ -15,7 +15,7 @@ from cronsim import CronSim
 from rowlock.model.schedule.expression import ALIASES
 from rowlock.model.schedule.rule import Every, Rule
 
-# Times of a day that are told one by one; from more of them nobody reads a pattern.
+# Up to so many times of a day are listed; in a longer list nobody recognises the pattern.
 _MOST_TIMES: Final = 6
 _MOST_NAMED: Final = 5
 _RUN: Final = 3
@@ -36,7 +36,7 @@ _UNITS: Final = (
 
 
 def rule_in_words(rule: Rule) -> str:
-    """What a rule says: in words, if they say it all."""
+    """A rule in words, if they can express all of it; else its expression."""
     if isinstance(rule, Every):
         return _interval(rule.interval)
     return f"{_expression(rule.expression) or rule.expression}, {rule.tz or 'UTC'}"
@@ -178,7 +178,7 @@ def _months(months: Collection[int]) -> str:
     return _joined([_MONTHS[month - 1] for month in ordered])
 
 
-# What they have in common
+# Shared by all of them
 
 
 def _step(numbers: Iterable[int], whole: int) -> int | None:

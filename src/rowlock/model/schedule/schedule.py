@@ -1,4 +1,4 @@
-"""What a schedule is: a rule that makes jobs, and what those are like."""
+"""Schedule: a rule that makes jobs, and the options of those jobs."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Schedule:
 
 
 def check_scheduled(options: Options) -> None:
-    """Refuse what a call may say and the jobs of a schedule cannot do."""
+    """Refuse the options of a call that the jobs of a schedule cannot have."""
     for option, why in _NOT_SCHEDULED.items():
         if getattr(options, option) is not None:
             raise InvalidOption(f"a schedule takes no {option}=: {why}")

@@ -1,4 +1,4 @@
-"""How long things took, as counts in fixed buckets: two to an octave, from half a millisecond to a day."""
+"""Histogram: durations counted in fixed buckets, two to an octave, 0.5 ms to a day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers did, step by step: what a chart draws."""
+"""Series: what workers did, step by step, for charts."""
 
 from __future__ import annotations
 

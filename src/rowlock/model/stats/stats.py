@@ -1,6 +1,7 @@
-"""What an operator asks for, as values: queues, tasks, the fleet and the database at one moment.
+"""Stats: queues, tasks, workers and the database at one moment.
 
-What could not be learned, because it took too long or is not this role's to see, is None, and `Stats.unknown` says why.
+A part that could not be learned, because it took too long or this role may not see it, is None, and `Stats.unknown` has
+the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fleet as those see it who watch it: each worker, its lease, and what it holds."""
+"""Worker view: each worker, its lease, its health and the jobs that it holds."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class WorkerView:
 
     @property
     def condition(self) -> Condition:
-        """How it is."""
+        """Its health, or that it is stopping."""
         health = self.vitals.health
         return "stopping" if self.stopping and health == "live" else health
 

@@ -1,4 +1,4 @@
-"""The form that a person fills in to answer a workflow, made of the JSON Schema of what that waits for."""
+"""Form: fields and buttons for a signal, made from its JSON Schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_FORMAT: Final[Mapping[str, FieldKind]] = {"date": "date", "date-time": "date
 
 @dataclass(frozen=True, slots=True)
 class FormChoice:
-    """One of several answers: what people read, and its JSON."""
+    """One of several choices: its label, and its JSON value."""
 
     words: str
     value: str
@@ -38,7 +38,7 @@ class FormChoice:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One thing to say. `name` is "" where it is the whole answer; `default` is a text as somebody would type it."""
+    """One field. `name` is "" if the field is the whole payload; `default` is a text as somebody would type it."""
 
     name: str
     label: str
@@ -53,7 +53,7 @@ class FormField:
     nullable: bool = False
 
     def read(self, text: str) -> Any:  # noqa: ANN401  any JSON
-        """What somebody has typed, as JSON has it."""
+        """The typed text as a JSON value."""
         try:
             match self.kind:
                 case "choice" | "json":
@@ -102,7 +102,7 @@ class SignalForm:
         return cls(schema, rest, decision, _text(whole.get("title")), _text(whole.get("description")))
 
     def read(self, answers: Mapping[str, Sequence[str]]) -> Any:  # noqa: ANN401  any JSON
-        """The payload of what was filled in, each field by its name; InvalidArguments if it does not fit the schema."""
+        """The payload of a filled-in form, each field by its name; InvalidArguments if it does not fit the schema."""
         fields = self.fields if self.decision is None else (*self.fields, self.decision)
         said = {name: texts[-1] for name, texts in answers.items() if texts and texts[-1].strip()}
         if [field.name for field in fields] == [""]:
@@ -141,7 +141,7 @@ def _field(name: str, said: Any, root: Any, *, required: bool) -> FormField:  # 
 
 
 def _without_null(schema: Any, root: Any) -> tuple[Mapping[str, Any], bool]:  # noqa: ANN401  any JSON
-    """What it is if it is anything: `anyOf: [X, null]` is how types say that it may be left empty."""
+    """A schema without null, and whether null was allowed: types express an optional value as `anyOf: [X, null]`."""
     if not isinstance(schema, Mapping):
         return {}, False
     parts = schema.get("anyOf")
@@ -171,7 +171,7 @@ def _kind(name: str, schema: Mapping[str, Any]) -> tuple[FieldKind, tuple[FormCh
 
 
 def _yes_or_no(name: str, title: str) -> tuple[FormChoice, ...]:
-    """Approve and Reject for `approved`; else what it is called, with yes and no."""
+    """Approve and Reject for `approved`; else the field's label, with yes and no."""
     plain = name.lower().removeprefix("is_")
     known = next((said for word, said in _ANSWERS.items() if plain.startswith(word[:-1])), None)
     called = title or name.replace("_", " ").capitalize()
@@ -206,7 +206,7 @@ def _number(said: object) -> float | None:
 
 
 def _zoned(text: str) -> str:
-    """A moment; where no zone is said, as by a browser's field, it is UTC."""
+    """An instant; without a zone, as from a browser's field, it is in UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

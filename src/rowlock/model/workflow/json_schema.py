@@ -1,7 +1,7 @@
-"""Whether a value fits a JSON Schema, and where it does not, in words for whoever has typed it.
+"""JSON Schema check: whether a value fits, and where not, in words for people.
 
-As much of the language as types and forms are made of. What it does not know, it does not hold against anybody: the
-workflow that waits for the value reads it once more.
+It knows as much of JSON Schema as types and forms use, and ignores the rest: the workflow that waits for the value
+validates it once more.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _FORMATS: Final = {
 
 
 def schema_faults(schema: Any, value: Any) -> tuple[str, ...]:  # noqa: ANN401  any JSON
-    """What is wrong with a value, each fault in a sentence without its full stop; none if it fits."""
+    """The faults of a value, each as a sentence without its full stop; none if it fits."""
     return tuple(_Reader(schema).faults(schema, value, "", 0))
 
 
 def resolve_reference(schema: Any, root: Any) -> Any:  # noqa: ANN401  any JSON
-    """A schema itself, where another stands for it by its place in the same document; {} if that is not there."""
+    """A schema, with its `$ref` into the same document resolved; {} if the reference leads nowhere."""
     for _ in range(_DEEPEST):
         if not isinstance(schema, Mapping) or "$ref" not in schema:
             return schema
@@ -82,7 +82,7 @@ def type_of(value: object) -> str:
 
 
 class _Reader:
-    """One look at a value: `root` is the document in which schemas name each other."""
+    """One check of a value: `root` is the document that `$ref` refers to."""
 
     def __init__(self, root: Any) -> None:  # noqa: ANN401  any JSON
         self._root = root
@@ -110,7 +110,7 @@ class _Reader:
             parts = _several(schema.get(name))
             wrong = [list(self.faults(part, value, place, depth)) for part in parts]
             if parts and all(wrong):
-                # Of those that are of its type, what is wrong by one; of several, that none of them fits.
+                # If one schema alone is of its type, the faults by that one; of several, that none of them fits.
                 near = [
                     one
                     for one, part in zip(wrong, parts, strict=True)

@@ -1,4 +1,4 @@
-"""What a workflow remembers: a step as it was read, and as it is to be written."""
+"""Steps: a workflow's recorded history, as it is read and written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_STEPS = 10_000
 
 
 class StoredStep(NamedTuple):
-    """A step as the database has it. JSON stays text until somebody asks."""
+    """A step as the database has it. JSON stays text until it is needed."""
 
     key: str
     position: int
@@ -53,7 +53,7 @@ class StepUpdate(NamedTuple):
 
 
 class NewChild(NamedTuple):
-    """A child to write down and to enqueue."""
+    """A child to record and to enqueue."""
 
     key: str
     position: int
@@ -62,7 +62,7 @@ class NewChild(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """A signal that nobody has taken."""
+    """A signal that no wait has taken."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""Workflows as people look at them: one of a list, and what one of them has done, step by step."""
+"""Timeline: what one workflow has done, step by step."""
 
 from __future__ import annotations
 

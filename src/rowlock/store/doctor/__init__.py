@@ -1,1 +1,1 @@
-"""Doctor: what is read from a database, and what is tried on it, for a checkup."""
+"""Doctor: what a checkup reads from a database, and tries on it."""

@@ -1,4 +1,4 @@
-"""What the migrations make, read from schema.sql, to be compared with what is there."""
+"""Blueprint: the schema that migrations make, compared with the one in the database."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FUNCTION = re.compile(
 _CONSTRAINT = re.compile(r"constraint (\w+) (.*)")
 _KEYS = ("PRIMARY KEY", "UNIQUE")
 
-# Tests move the clock by replacing it; whether it has been moved is looked at for itself.
+# Tests move the clock by replacing it; a check of its own finds whether it has been moved.
 _REPLACEABLE = ("function", "now")
 
 
 class Difference(NamedTuple):
-    """What is not as it should be: missing, changed, or not ours."""
+    """One thing that is not as it should be: missing, changed, or not ours."""
 
     how: str
     what: str
@@ -72,7 +72,7 @@ def _inside(table: str, lines: str) -> Iterator[Described]:
 
 
 def differences(schema: str, found: Sequence[Described]) -> list[Difference]:
-    """How a schema differs from what the migrations make."""
+    """The differences between a schema and the blueprint."""
     wanted = blueprint()
     there = {(thing.kind, thing.home, thing.name): thing.said for thing in found}
     gone = {thing[2] for thing in wanted.keys() - there.keys() if thing[0] == "table"}
@@ -93,7 +93,7 @@ def differences(schema: str, found: Sequence[Described]) -> list[Difference]:
 
 
 def index_statement(schema: str, one: Difference) -> str | None:
-    """What makes an index that is missing; None for what is not one, or comes with its table."""
+    """The statement that makes a missing index; None for anything else, or an index that comes with its table."""
     if one.how != "missing" or not one.what.startswith("index "):
         return None
     name = one.what.removeprefix("index ")

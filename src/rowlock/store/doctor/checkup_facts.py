@@ -1,4 +1,4 @@
-"""The doctor's rounds: everything that is asked of a database, and what jobs cost that are made there and undone."""
+"""Checkup facts: everything that the doctor reads from a database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OVERDUE = timedelta(minutes=2)
 
 @dataclass(slots=True)
 class Facts:
-    """What the database says, None where it could not be asked, and why not."""
+    """The facts, None where one could not be read, and the reasons in `unknown`."""
 
     schema: str
     version: tuple[int, int]
@@ -63,7 +63,7 @@ class Facts:
 
 
 def gather(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -> Conversation[Facts]:
-    """Ask everything that can be asked without changing anything; `longest` is for how long jobs are kept at most."""
+    """Read all facts, without changing anything; `longest` is for how long jobs are kept at most."""
     [version] = (yield schema.version()) or [(0, 0)]
     facts = Facts(schema_name, version)
     facts.lock_holders = yield from _learn("lock holders", queries.lock_holders(_MOST_NAMED), facts.unknown)
@@ -95,7 +95,7 @@ def gather(schema_name: str, *, longest: timedelta = schema.LONGEST_RETENTION) -
 
 
 def _row_holders(facts: Facts) -> Conversation[list[queries.RowHolder] | None]:
-    """Who has jobs locked that should be claimed, in the queues that have any."""
+    """The sessions that have due jobs locked, in the queues that have any."""
     if facts.stats is None or "runnable" in facts.stats.unknown:
         return None
     due = [name for name, queue in facts.stats.queues.items() if queue.runnable is not None and queue.runnable.value]
@@ -117,7 +117,7 @@ def _look_at_parts(facts: Facts, *, longest: timedelta) -> Conversation[None]:
 
 
 def _learn(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[list[T] | None]:
-    """Ask one thing; what is refused, takes too long or is about a table that is not there is unknown."""
+    """Read one fact; it is unknown if the query is refused, takes too long or needs a table that is missing."""
     try:
         return (yield from try_query(part, query, unknown))
     except Exception as error:
@@ -126,7 +126,7 @@ def _learn(part: str, query: Query[T], unknown: dict[str, str]) -> Conversation[
 
 
 def _missing(error: Exception) -> str:
-    """What PostgreSQL says of a table that is not there; any other error is the caller's."""
+    """PostgreSQL's message about a missing table; any other error is raised again."""
     if getattr(error, "sqlstate", None) != "42P01":
         raise error
     return str(error).partition("\n")[0]

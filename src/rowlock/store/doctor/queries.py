@@ -1,4 +1,4 @@
-"""What the doctor asks: settings, the schema as it is, rights, tables, who is in the way, and what a job costs."""
+"""Doctor queries: settings, schema, rights, tables, sessions in the way, and costs of statements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowlock.store.query import Explained, Query, Row, array, first, interval
 
 
 class ServerSetting(NamedTuple):
-    """A setting of the server: as a session of this role begins with it, and where that was said."""
+    """A setting of the server: its value at the start of a session of this role, and its source."""
 
     name: str
     value: str
@@ -22,7 +22,7 @@ class ServerSetting(NamedTuple):
 
 
 class Override(NamedTuple):
-    """What is said for one role, or for all roles of this database, of a setting."""
+    """A setting's value for one role, or for all roles of this database."""
 
     role: str | None
     name: str
@@ -30,7 +30,7 @@ class Override(NamedTuple):
 
 
 class ServerNow(NamedTuple):
-    """What the server is. Ages are in transactions; `ahead` is how many seconds our clock is ahead of its own."""
+    """The server: version, state, ages in transactions; `ahead` is by how many seconds our clock is ahead of its."""
 
     version: int
     recovering: bool
@@ -75,7 +75,7 @@ class LockHolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who it is, for people."""
+        """The session, for people."""
         return _session(self.pid, self.application, self.user, self.state)
 
 
@@ -102,7 +102,7 @@ class DutyHolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who it is, for people."""
+        """The session, for people."""
         return _session(self.pid, self.application, self.user, self.state)
 
 
@@ -124,7 +124,7 @@ class RowHolder(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who it is, for people."""
+        """The session, for people."""
         return _session(self.pid, self.application, self.user, self.state)
 
 
@@ -146,7 +146,7 @@ class Described(NamedTuple):
 
 
 class Right(NamedTuple):
-    """What somebody who does not own it may do with something of ours. No grantee is PUBLIC, no part all of it."""
+    """A right of a role, other than the owner, on one of our objects. No grantee means PUBLIC, no part all of it."""
 
     grantee: str | None
     kind: str  # schema, table, function
@@ -190,7 +190,7 @@ class SchedulesNow(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a statement took when it was tried: time, pages, rows changed, and the indexes by which it looked."""
+    """The cost of a statement in a trial: time, pages, changed rows, and the indexes that it used."""
 
     took: timedelta
     buffers: int
@@ -204,12 +204,12 @@ def settings(names: Iterable[str]) -> Query[ServerSetting]:
 
 
 def overrides(names: Iterable[str]) -> Query[Override]:
-    """What is said of these settings for single roles or for this database."""
+    """Values of these settings for single roles or for this database."""
     return Query("setting_override", {"names": array(names)}, Override._make)
 
 
 def server() -> Query[ServerNow]:
-    """What the server is."""
+    """The server's version and state."""
     return Query("server_look", {}, ServerNow._make)
 
 
@@ -219,7 +219,7 @@ def clock() -> Query[float]:
 
 
 NOTIFIES_UNTIL = 0.5
-"""The share from which on nobody is notified, as rowlock.notifies() says."""
+"""The share from which on nobody is notified, as in rowlock.notifies()."""
 
 
 def notifications() -> Query[float]:
@@ -258,7 +258,7 @@ def described() -> Query[Described]:
 
 
 def rights() -> Query[Right]:
-    """What those may do who do not own our schema."""
+    """The rights of roles that do not own our schema."""
     return Query("right_list", {}, Right._make)
 
 
@@ -299,13 +299,13 @@ def attempts(*, worker: str) -> Query[tuple[str, str]]:
 
 
 def claim(queue: str, *, limit: int, worker: str) -> Query[Cost]:
-    """Claim jobs of a queue from the bottom, as workers do; answers what it cost, in place of the jobs."""
+    """Claim jobs of a queue from the bottom, as workers do; returns the cost in place of the jobs."""
     lanes = [Lane(queue, priority) for priority in PRIORITIES]
     return cost_of(claim_store.claim(lanes=lanes, limit=limit, worker=worker))
 
 
 def cost_of(query: Query[Any]) -> Query[Cost]:
-    """The same statement, which is run all the same; answers what it cost, in place of its rows."""
+    """The same statement, which does run, but returns its cost in place of its rows."""
     return Explained(query.name, query.params, _cost)
 
 

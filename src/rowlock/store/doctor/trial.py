@@ -1,4 +1,4 @@
-"""Trial: claims, and a job from enqueue to settle, run with the workers' statements and undone."""
+"""Trial: claims and jobs, run with the workers' own statements and undone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALONE = 3
 
 @dataclass(frozen=True, slots=True)
 class JobCost:
-    """What one job cost the server when it was tried: to enqueue it alone, to claim and to settle it with others."""
+    """The cost of one job to the server in a trial: to enqueue it alone, to claim and to settle it with others."""
 
     enqueue: timedelta
     claim: timedelta
@@ -46,7 +46,7 @@ class JobCost:
 
 @dataclass(slots=True)
 class Trial:
-    """What was tried out: a claim from each queue, and a job's whole way."""
+    """The result of a trial: a claim from each queue, and a job from enqueue to settle."""
 
     claims: dict[str, queries.Cost] = field(default_factory=dict)
     job: JobCost | None = None
@@ -54,10 +54,10 @@ class Trial:
 
 
 def try_out(queues: Iterable[str], *, version: str) -> Conversation[Trial]:
-    """Claim from queues, and lead jobs of our own from enqueue to end, with the statements that workers say.
+    """Claim from queues, and lead jobs of our own from enqueue to end, with the workers' own statements.
 
     All of it is undone, nothing is committed, and nobody else sees any of it. Jobs of others are held for a
-    few milliseconds; whoever claims meanwhile passes over them, and finds them at its next look.
+    few milliseconds; workers that claim meanwhile pass over them, and find them at their next claim.
     """
     trial = Trial()
     yield queries.begin_trial(TIMEOUT)
@@ -122,5 +122,5 @@ def _enter(*, version: str) -> Conversation[str]:
 
 
 def _attempt(job_id: str, token: str) -> ClaimedJob:
-    """As much of an attempt as its settle asks for."""
+    """As much of a claimed job as its settling needs."""
     return ClaimedJob(job_id, token, "", "{}", "", 0, "", 0, 0, 1, 1, None, False, None, None)
