@@ -13,10 +13,11 @@ from typing import Any, get_overloads
 import click
 
 import rowlock
-from rowlock import errors, operate, schedules, testing, workflow_desk
+from rowlock import errors, testing
+from rowlock.app import jobs, schedules, workflows
+from rowlock.app.registry import Declaring
+from rowlock.app.workflow import DeclaringWorkflows
 from rowlock.cli.program import program
-from rowlock.registry import Declaring
-from rowlock.workflows import DeclaringWorkflows
 
 FOLDER = Path(__file__).resolve().parent / "reference"
 MIGRATIONS = Path(rowlock.__file__).parent / "store" / "migrations"
@@ -39,7 +40,7 @@ ROOMS = {
 # What `app.jobs`, `app.schedules` and `app.workflows` are, and what they and `app.pause` answer.
 OPERATING = {
     name: value
-    for module in (operate, schedules, workflow_desk)
+    for module in (jobs, schedules, workflows)
     for name in module.__all__
     if isinstance(value := getattr(module, name), type)
 }

@@ -29,7 +29,7 @@ from rowlock.store.doctor.blueprint import blueprint
 from rowlock.store.doctor.checkup_facts import Facts, gather
 from rowlock.store.doctor.queries import Peak
 from rowlock.store.doctor.trial import JobCost, Trial
-from rowlock.store.query import Query, alone
+from rowlock.store.query import Query
 from rowlock.testing import travel
 from tests.engine import Engine
 from tests.rows import put
@@ -79,7 +79,7 @@ def register(app: Rowlock, **facts: str) -> None:
         version=version("rowlock"),
         lease=HOUR,
     )
-    app.database.converse(lambda _resend: alone(Query(query.name, {**query.params, **facts}, query.read)))
+    app.database.run(Query(query.name, {**query.params, **facts}, query.read))
 
 
 def ill(checkup: Checkup) -> dict[str, str]:
@@ -634,7 +634,7 @@ def test_parts_are_wanted_for_as_long_as_the_app_keeps_its_jobs(patient: Rowlock
 @pytest.fixture
 def facts(same_bed: tuple[Rowlock, Db]) -> Facts:
     """What a healthy database says."""
-    return same_bed[0].database.converse(lambda _resend: gather("rowlock"))
+    return same_bed[0].database.converse(lambda: gather("rowlock"))
 
 
 def levels(findings: Iterator[Finding]) -> dict[str, str]:

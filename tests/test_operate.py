@@ -16,12 +16,12 @@ import psycopg
 import pytest
 
 from rowlock import Filter, InvalidOption, Retry, Rowlock, RowlockError
+from rowlock.app.jobs import Done
 from rowlock.db.session import converse
 from rowlock.model.outcome import Blocked, Failed
 from rowlock.model.record import State
 from rowlock.model.row import ClaimedJob
 from rowlock.model.verb import VERBS
-from rowlock.operate import Done
 from rowlock.store import operations
 from rowlock.store.find import windows
 from rowlock.store.operations import BulkOperation

@@ -15,9 +15,9 @@ import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import InvalidArguments, InvalidOption, Rowlock, RowlockError, ScheduleError, ScheduleNotFound, Task
+from rowlock.app.tasks import schedule_spec
 from rowlock.model.schedule.schedule import Schedule
 from rowlock.store.schedules import change
-from rowlock.tasks import schedule_spec
 from rowlock.testing import travel
 from tests.depth import deep
 from tests.waiting import until
@@ -384,14 +384,14 @@ def test_an_add_whose_answer_was_lost_is_no_name_that_is_taken(app: Rowlock, db:
     spec = schedule_spec(send.bind("paris"), name="n", rule=NIGHTLY)
     other = schedule_spec(send.bind("rome"), name="n", rule=NIGHTLY)
     say = partial(change.add, actor="ann", why=None)
-    first = app.database.converse(lambda _resend: say(spec, resend=False))
+    first = app.database.converse(lambda: say(spec, resend=False))
 
-    again = app.database.converse(lambda _resend: say(spec, resend=True))
+    again = app.database.converse(lambda: say(spec, resend=True))
 
     assert again == first
     assert [kind for kind, *_ in events(db)] == ["added"]
     with pytest.raises(ScheduleError):
-        app.database.converse(lambda _resend: say(other, resend=True))
+        app.database.converse(lambda: say(other, resend=True))
 
 
 def test_rows_that_sql_made_can_be_listed_mended_and_removed(app: Rowlock, db: Db) -> None:

@@ -1,6 +1,10 @@
 """Durable background jobs, schedules and workflows for Python, on nothing but PostgreSQL."""
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.job import Job
+from rowlock.app.registry import Tasks
+from rowlock.app.tasks import Call, Task
+from rowlock.app.workflow import Workflow
 from rowlock.errors import (
     Cancel,
     ChildCancelled,
@@ -34,7 +38,6 @@ from rowlock.errors import (
     WorkflowError,
     WrongConnection,
 )
-from rowlock.jobs import Job
 from rowlock.model.checkup import Checkup, Finding
 from rowlock.model.explanation import Explanation
 from rowlock.model.filter import Filter
@@ -48,13 +51,10 @@ from rowlock.model.spec import Keep
 from rowlock.model.stats.series import Point, Series
 from rowlock.model.stats.stats import Stats
 from rowlock.model.workflow.timeline import Timeline
-from rowlock.registry import Tasks
-from rowlock.tasks import Call, Task
 from rowlock.version import __version__
 from rowlock.worker.attempt import CurrentJob, current_job
 from rowlock.worker.worker import Worker
 from rowlock.workflow.context import Context
-from rowlock.workflows import Workflow
 
 __all__ = [
     "Breaker",

@@ -20,10 +20,8 @@ from psycopg.rows import TupleRow
 
 from rowlock import Job, NotConfigured, Retry, Rowlock, Task
 from rowlock.contrib.django import DjangoRowlock
-from rowlock.contrib.django.apps import migrate
-from rowlock.contrib.django.checks import check_app
+from rowlock.contrib.django.apps import check_app, migrate, named_app
 from rowlock.contrib.django.management.commands.rowlock import Command
-from rowlock.contrib.django.named import named_app
 from rowlock.db.django_alias import RequestConnections, address
 from tests.db.django_site import DEFAULT, SQLITE, visit
 from tests.waiting import until

@@ -175,7 +175,7 @@ def test_events_of_one_moment_are_told_apart_by_their_ids(app: Rowlock, db: Db) 
         before: Cursor | None = None
         while not found or before is not None:
             page = await app.database.aconverse(
-                lambda _resend, before=before: events.page(  # type: ignore[misc]  # a default, so that it is bound now
+                lambda before=before: events.page(  # type: ignore[misc]  # a default, so that it is bound now
                     kind=None, actor=None, job=None, before=before, limit=2
                 ),
                 atomic=False,

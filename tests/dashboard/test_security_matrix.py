@@ -204,7 +204,7 @@ def test_whatever_only_looks_cannot_write_also_where_others_can(app: Rowlock, db
         answered = yield schema.now()
         return answered[0]
 
-    dashboard.look.database.converse(lambda _resend: setting(), atomic=False)
+    dashboard.look.database.converse(setting, atomic=False)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         dashboard.look.pause(queue="mail", by="ann")
 

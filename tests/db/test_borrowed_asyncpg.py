@@ -39,7 +39,7 @@ def test_the_callers_codecs_do_not_matter_and_stay(app: Rowlock, task: T, url: s
     job = task.enqueue("a")
     engine = Engine(url)
 
-    def claim(_resend: object) -> Conversation[tuple[str, str]]:
+    def claim() -> Conversation[tuple[str, str]]:
         (claimed,) = yield claim_store.claim(lanes=[Lane("default", 0)], limit=1, worker=engine.worker)
         return claimed.id, claimed.args
 

@@ -113,7 +113,7 @@ def test_psycopg2_is_refused(task: T, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_database_refuses_is_raised_as_djangos_own(task: T, url: str) -> None:
-    def wrong(_resend: object) -> Conversation[None]:
+    def wrong() -> Conversation[None]:
         yield job_store.show("no id")
 
     with Rowlock(url) as app, pytest.raises(DataError):

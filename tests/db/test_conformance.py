@@ -362,7 +362,7 @@ FACTS: dict[str, Any] = {
 
 
 async def held(app: Rowlock, caller: Lender, query: Query[Any]) -> list[Any]:
-    def begin(_resend: object) -> Conversation[list[Any]]:
+    def begin() -> Conversation[list[Any]]:
         return (yield query)
 
     if caller.is_async:

@@ -552,7 +552,7 @@ def test_a_viewer_sees_jobs_without_their_data(estate: Estate, typed: Type) -> N
     assert not [said for said in printed if secret in said.out + said.err]
 
 
-def log_in(kind: str, _resend: bool) -> Conversation[list[None]]:  # noqa: FBT001  as converse calls it
+def log_in(kind: str) -> Conversation[list[None]]:
     return alone(events.login(kind, actor="ann", address="::1", role=None))
 
 

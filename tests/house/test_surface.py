@@ -12,14 +12,13 @@ import pytest
 
 import rowlock
 from rowlock import testing
+from rowlock.app.jobs import Jobs, Looking
+from rowlock.app.observe import Observing
+from rowlock.app.schedules import Schedules
+from rowlock.app.signals import Signalling
 from rowlock.cli.program import program
 from rowlock.contrib import django
-from rowlock.look import Looking
 from rowlock.model.verb import VERBS
-from rowlock.observe import Observing
-from rowlock.operate import Jobs
-from rowlock.schedules import Schedules
-from rowlock.signals import Signalling
 from tests.house.reading import PACKAGE, ROOT, read
 
 # Verbs that do I/O come in pairs, x and ax.

@@ -330,9 +330,9 @@ def test_a_fork_that_is_sent_twice_is_made_once(app: Rowlock, db: Db) -> None:
     fork_id = str(uuid4())
     query = records.fork(job, new_id=fork_id, step="tell", args=None, version=None, actor="me", why=None)
 
-    answers = [app.database.converse(lambda _resend: _alone(query)) for _ in range(2)]
+    answers = [app.database.converse(lambda: _alone(query)) for _ in range(2)]
     end(db, UUID(fork_id), "succeeded")
-    answers.append(app.database.converse(lambda _resend: _alone(query)))
+    answers.append(app.database.converse(lambda: _alone(query)))
 
     assert answers == [[records.Forked("shop.checkout", 1, "shop")]] * 3
     assert one(db, "select count(*) from rowlock.events where kind = 'forked'") == 2

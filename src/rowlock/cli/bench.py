@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.db.embedded.disposable import scratch

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.tasks import Call
 from rowlock.cli.filters import named_values
 from rowlock.cli.load import importing
 from rowlock.cli.options import Command
 from rowlock.errors import UnknownTask
 from rowlock.model.names import unversioned
 from rowlock.model.spec import AS_DECLARED
-from rowlock.tasks import Call
 
 
 def arguments_of(whole: str | None, named: Mapping[str, object]) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.moments import past, resolved
 from rowlock.cli.opened import database_time

@@ -9,10 +9,9 @@ from uuid import UUID
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.errors import JobNotFound, RowlockError
 from rowlock.store import jobs
-from rowlock.store.query import alone
 
 # What a narrow table shows of an id: its end, as ids of jobs that were enqueued together begin alike.
 SHOWN: Final = 8
@@ -55,7 +54,7 @@ def whole_id(app: Rowlock, typed: UUID | str) -> UUID:
     if isinstance(typed, UUID):
         return typed
     query = jobs.find(typed, most=_MOST + 1)
-    found = app.database.converse(lambda _resend: alone(query), atomic=False)
+    found = app.database.run(query)
     if not found:
         raise JobNotFound(
             None,

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.errors import RowlockError
 
 DEFAULT_NAME = "app"

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from rowlock.conceal import conceal
+from rowlock.app.masking import mask
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -20,4 +20,4 @@ def reveal_option(command: Command) -> Command:
 
 def masked(value: T, *, reveal: bool = False) -> T:
     """The same record, or several, with `***` for each secret; with `reveal` as it is."""
-    return value if reveal else conceal(value, show_arguments=True)
+    return value if reveal else mask(value, show_arguments=True)

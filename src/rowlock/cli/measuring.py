@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.tasks import Task
 from rowlock.cli.opened import clock
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.tasks import Task
 from rowlock.worker.worker import Worker
 
 # Enough for a p99 that is not one unlucky commit, few enough for a far database.
@@ -92,7 +92,7 @@ class _Bench:
         return Figures(self._jobs, self._samples, round_trip, one, bulk, drain, latency)
 
     async def _ask(self) -> object:
-        return await self._app.database.aconverse(lambda _resend: clock(), atomic=False)
+        return await self._app.database.aconverse(clock, atomic=False)
 
     async def _timed(self, what: str, once: Callable[[], Awaitable[object]]) -> Spread:
         await once()  # opens the connection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli.options import Choice
 from rowlock.db.errors import readable_errors
 from rowlock.store import schema
@@ -26,7 +26,7 @@ def opened(choice: Choice) -> Iterator[Rowlock]:
 
 def database_time(app: Rowlock) -> datetime:
     """The database's clock: ages are counted by it, because jobs are stamped by it."""
-    return app.database.converse(lambda _resend: clock(), atomic=False)
+    return app.database.converse(clock, atomic=False)
 
 
 def clock() -> Conversation[datetime]:

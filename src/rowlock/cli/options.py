@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 from click.core import ParameterSource
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli.load import AppNotFound, load_app
 from rowlock.db.address import find_address
 

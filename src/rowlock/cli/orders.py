@@ -10,7 +10,8 @@ from uuid import UUID
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.jobs import Done, Preview, VerbName
 from rowlock.cli import words
 from rowlock.cli.filters import Wanted, filter_options, usage
 from rowlock.cli.masking import masked
@@ -19,7 +20,6 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import INTERRUPTED, at_a_terminal, json_option, nothing_matched, print_json
 from rowlock.cli.paging import again
 from rowlock.model.filter import Filter
-from rowlock.operate import Done, Preview, VerbName
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

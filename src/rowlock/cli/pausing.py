@@ -10,7 +10,8 @@ from typing import Literal, TypeVar
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.pauses import check_end, check_used
 from rowlock.cli import words
 from rowlock.cli.filters import usage
 from rowlock.cli.load import importing
@@ -22,9 +23,7 @@ from rowlock.cli.output import json_option, nothing_matched, print_json
 from rowlock.model.filter import Filter
 from rowlock.model.pause import Pause
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.pauses import check_end, check_used
 from rowlock.store import workers
-from rowlock.store.query import alone
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Kind = Literal["queue", "task"]
@@ -68,7 +67,7 @@ def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
     if kind == "queue":
         known = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks), *app.stats().queues}
     else:
-        workers_know = app.database.converse(lambda _resend: alone(workers.known_tasks()), atomic=False)
+        workers_know = app.database.run(workers.known_tasks())
         known = {*app.tasks.names(), *workers_know, *app.stats().tasks}
     check_used(kind, name, known, anyway="--anyway")
 

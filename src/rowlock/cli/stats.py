@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli import figures, words
 from rowlock.cli.masking import masked
 from rowlock.cli.opened import opened

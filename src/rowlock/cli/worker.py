@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli.load import importing
 from rowlock.cli.logs import logs_of
 from rowlock.cli.options import Choice, app_options, debug_option

@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from rowlock.app import Rowlock
-from rowlock.conceal import conceal
+from rowlock.app.app import Rowlock
+from rowlock.app.masking import mask
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.address import path_of, root_of
 from rowlock.dashboard.cookie import CSRF, set_cookie
@@ -137,7 +137,7 @@ class Answers:
         return await page.look(desk, asked)
 
     def _shown(self, desk: Desk, page: Page[Any], asked: Any, it: object, room: Room | None) -> dict[str, Any]:  # noqa: ANN401
-        it = conceal(it, show_arguments=self._may_read(desk.visitor), room=room)
+        it = mask(it, show_arguments=self._may_read(desk.visitor), room=room)
         return {"it": it, "asked": asked, "page": page.name}
 
     def _may_read(self, visitor: Visitor | None) -> bool:
@@ -173,7 +173,7 @@ class Answers:
             )
             self._refuse_prying(desk.visitor, asked)
             did = await action.do(desk, asked)
-            return self._done(request, conceal(did, show_arguments=self._may_read(desk.visitor)))
+            return self._done(request, mask(did, show_arguments=self._may_read(desk.visitor)))
 
         return answer
 

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.dashboard.action import Action
 from rowlock.dashboard.actions import ACTIONS
 from rowlock.dashboard.address import root_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from rowlock.app.jobs import Jobs
 from rowlock.dashboard.wanted import Wanted, read_argument
 from rowlock.model.formatting import count
 from rowlock.model.verb import VerbName
-from rowlock.operate import Jobs
 
 # The verb of the library that does it.
 ACTS: Final[Mapping[VerbName, Callable[..., Any]]] = {

@@ -9,9 +9,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from rowlock.app.jobs import enough_after
 from rowlock.dashboard.desk import Desk
 from rowlock.errors import InvalidOption, RowlockError
-from rowlock.look import enough_after
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import count
 from rowlock.model.results import Preview
@@ -32,7 +32,7 @@ async def preview(desk: Desk, verb: VerbName, wanted: Filter) -> Preview:
     """What a verb would do, counted for a second at most."""
     named, enough = VERBS[verb], enough_after(_WITHIN)
     return await desk.look.database.aconverse(
-        lambda _resend: pages.preview(wanted, named, looks=windows.BRIEF, enough=enough), atomic=False
+        lambda: pages.preview(wanted, named, looks=windows.BRIEF, enough=enough), atomic=False
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.dashboard.lately import Lately
 from rowlock.dashboard.orders import Orders
 from rowlock.dashboard.visitor import Visitor

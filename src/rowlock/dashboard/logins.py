@@ -14,7 +14,6 @@ from starlette.requests import HTTPConnection
 from rowlock.dashboard.visitor import Role
 from rowlock.db.database import Database
 from rowlock.store import events
-from rowlock.store.query import alone
 
 log = logging.getLogger("rowlock.dashboard")
 
@@ -73,7 +72,7 @@ class LoginBook:
         said = events.login(login.kind, actor=login.name or _NOBODY, address=login.address, role=login.role)
         try:
             async with asyncio.timeout(_LONGEST):
-                await database.aconverse(lambda _resend: alone(said))
+                await database.arun(said)
         except Exception as error:
             if not self._is_failing:
                 log.warning("logins cannot be written into the audit, only into this log: %s", error)

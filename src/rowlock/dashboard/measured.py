@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.model.checkup import Checkup, Finding
 
 TRIED: Final = ("claim index", "claim pages", "share of a core")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.dashboard.search import Known
 from rowlock.store.stats.collect import collect_glance
 
@@ -29,7 +29,7 @@ async def known_names(look: Rowlock) -> Known:
     before = _looked.get(look)
     if before is not None and time.monotonic() - before.at < _KEPT:
         return before.known
-    seen = await look.database.aconverse(lambda _resend: collect_glance())
+    seen = await look.database.aconverse(collect_glance)
     declared = {task.spec.queue for task in look.tasks}
     known = Known(
         tasks=tuple(sorted({*look.tasks.names(), *seen.tasks}))[:_MOST],

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.dashboard.sender import Sender
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, WorkflowError
 from rowlock.model.filter import Filter
@@ -189,7 +189,7 @@ async def deliver(app: Rowlock, delivery: Delivery) -> bool:
 
 async def _check_workflow(app: Rowlock, delivery: Delivery, sender: Sender) -> None:
     """Refuse what is for a workflow that the sender may not tell this."""
-    record = await app.database.aconverse(lambda _resend: _meant(delivery.to), atomic=False)
+    record = await app.database.aconverse(lambda: _meant(delivery.to), atomic=False)
     if record is None:
         raise UnknownWorkflow(f"there is no live workflow {shown(delivery.to)}; send to its id or its key")
     if not sender.may_tell(record.task, delivery.signal):

@@ -176,7 +176,7 @@ class Database:
         return (migrate.script(missing, self.schema) if missing else "") + endowing
 
     def converse(
-        self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+        self, begin: Callable[[], Conversation[T]], *, connection: object | None = None, atomic: bool = True
     ) -> T:
         """Hold a conversation: on the caller's connection, else on one of ours; all of it or nothing if `atomic`.
 
@@ -206,7 +206,7 @@ class Database:
                 return converse(partial(run, connection.cursor(), schema=self.schema), conversation)
 
     async def aconverse(
-        self, begin: Callable[[bool], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+        self, begin: Callable[[], Conversation[T]], *, connection: object | None = None, atomic: bool = True
     ) -> T:
         """As `converse`, for async callers."""
         if connection is not None:
@@ -231,11 +231,11 @@ class Database:
             async with connection.transaction() if atomic else nullcontext():
                 return await aconverse(partial(arun, connection.cursor(), schema=self.schema), conversation)
 
-    def join(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    def join(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """As `converse`, in the transaction block that the app's framework has open here; else on one of ours."""
         return self.converse(begin, connection=self.within.block(), atomic=atomic)
 
-    async def ajoin(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    async def ajoin(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """As `join`, for async callers."""
         return await self.aconverse(begin, connection=await self.within.ablock(), atomic=atomic)
 

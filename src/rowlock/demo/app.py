@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.demo.tasks import tasks
 
 app = Rowlock()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
 from rowlock.demo.ledger import Ledger
 from rowlock.demo.picture import Card, CardState, Checkout, Chip, Picture

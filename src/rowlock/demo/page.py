@@ -10,7 +10,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, Literal
 
-from rowlock.conceal import Verbatim
+from rowlock.app.masking import Verbatim
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.errors import readable_errors
 from rowlock.db.session import connect

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.session import Session, connect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.dashboard.app import Dashboard
 from rowlock.dashboard.visitor import Auth
 from rowlock.demo.page import actions_of, page_of

@@ -11,9 +11,9 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from rowlock.app.registry import Tasks
+from rowlock.app.tasks import Call
 from rowlock.model.retry import Retry
-from rowlock.registry import Tasks
-from rowlock.tasks import Call
 from rowlock.worker.attempt import current_job
 from rowlock.workflow.context import Context
 

@@ -22,7 +22,6 @@ from rowlock.store import schema
 from rowlock.store.doctor import queries
 from rowlock.store.doctor.checkup_facts import Facts, gather
 from rowlock.store.doctor.trial import Trial, try_out
-from rowlock.store.query import alone
 
 TARGET = timedelta(seconds=60)
 _CLOCK_LOOKS = 3
@@ -43,10 +42,10 @@ def examine(database: Database, *, target: timedelta, longest: timedelta) -> Che
     if target <= timedelta(0):
         raise InvalidOption(f"target={target!r} must be a timedelta of more than zero; write timedelta(seconds=60)")
     ours = version("rowlock")
-    facts = database.converse(lambda _resend: gather(database.schema, longest=longest))
+    facts = database.converse(lambda: gather(database.schema, longest=longest))
     trial = _try_out(database, facts, ours)
     clock = min((_compare_clocks(database) for _ in range(_CLOCK_LOOKS)), key=lambda one: one.unsure)
-    at = facts.stats.at if facts.stats else database.converse(lambda _resend: alone(schema.now()))[0]
+    at = facts.stats.at if facts.stats else database.run(schema.now())[0]
     return Checkup(at, folded(_judge(facts, trial, clock, target=target, version=ours)))
 
 
@@ -59,9 +58,9 @@ class Inspection(NamedTuple):
 
 async def ainspect(database: Database, *, longest: timedelta, target: timedelta = TARGET) -> Inspection:
     """As `examine`, read-only: without a trial, and without the checks that need one."""
-    facts = await database.aconverse(lambda _resend: gather(database.schema, longest=longest))
+    facts = await database.aconverse(lambda: gather(database.schema, longest=longest))
     clock = min([await _acompare_clocks(database) for _ in range(_CLOCK_LOOKS)], key=lambda one: one.unsure)
-    at = facts.stats.at if facts.stats else (await database.aconverse(lambda _resend: alone(schema.now())))[0]
+    at = facts.stats.at if facts.stats else (await database.arun(schema.now()))[0]
     findings = _judge(facts, None, clock, target=target, version=version("rowlock"))
     return Inspection(facts, Checkup(at, folded(findings)))
 
@@ -69,7 +68,7 @@ async def ainspect(database: Database, *, longest: timedelta, target: timedelta 
 def _try_out(database: Database, facts: Facts, ours: str) -> Trial:
     if facts.server is not None and facts.server.recovering:
         return Trial(unknown=dict.fromkeys(("claim", "job"), "a standby takes no writes"))
-    return database.converse(lambda _resend: try_out(_looked_into(facts), version=ours))
+    return database.converse(lambda: try_out(_looked_into(facts), version=ours))
 
 
 def _looked_into(facts: Facts) -> list[str]:
@@ -91,13 +90,13 @@ def _looked_into(facts: Facts) -> list[str]:
 def _compare_clocks(database: Database) -> _Clock:
     """Read the server's clock between two readings of our own."""
     before = time.time()
-    [there] = database.converse(lambda _resend: alone(queries.clock()), atomic=False)
+    [there] = database.run(queries.clock())
     return _compared(before, there, time.time())
 
 
 async def _acompare_clocks(database: Database) -> _Clock:
     before = time.time()
-    [there] = await database.aconverse(lambda _resend: alone(queries.clock()), atomic=False)
+    [there] = await database.arun(queries.clock())
     return _compared(before, there, time.time())
 
 

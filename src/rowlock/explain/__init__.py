@@ -29,10 +29,10 @@ HandlerLookup = Callable[[str, int | None], Handler | None]
 
 def explain_job(
     job_id: UUID, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False
-) -> Callable[[bool], Conversation[Explanation]]:
+) -> Callable[[], Conversation[Explanation]]:
     """A conversation that explains a job. `uncommitted`: as far as we know, its enqueue has not been committed."""
 
-    def begin(_resend: bool) -> Conversation[Explanation]:  # noqa: FBT001  as converse calls it
+    def begin() -> Conversation[Explanation]:
         situation = yield from store.gather_facts(job_id)
         return explanation_of(situation, known=known, keep=keep, uncommitted=uncommitted)
 

@@ -29,7 +29,7 @@ class BulkOperation:
     on_live: Act | None = None
     on_ended: Act | None = None
 
-    def window(self, done: Done, _resend: bool) -> Conversation[Done]:  # noqa: FBT001  converse calls it
+    def window(self, done: Done) -> Conversation[Done]:
         """Change what matches in the next window. Held again after a lost answer, it does what is left to do."""
         states = self.verb.states(self.filter)
         window = yield from next_window(self.filter, states=states, before=done.before, limit=WINDOW, whole=False)

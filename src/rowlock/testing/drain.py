@@ -14,22 +14,22 @@ from importlib.metadata import version
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.job import refuse_in_loop
 from rowlock.db import borrowed
 from rowlock.db.borrowed import lent
 from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.db.borrowed.lent import NestedTransactions
 from rowlock.db.handler_connections import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
-from rowlock.jobs import refuse_in_loop
 from rowlock.model.outcome import Cancelled, Committed, Ended, Outcome, Restarted, Returned, Succeeded, Unsettled
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, jobs, queues, schema, settle, upkeep, workers
 from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
-from rowlock.testing.beside import InThread, beside, in_framework_thread
 from rowlock.testing.drained import Attempt, Drained
 from rowlock.testing.memory import Converse, DrainMemory
+from rowlock.testing.side_loop import InThread, in_framework_thread, in_side_loop
 from rowlock.worker.around import checked, enter
 from rowlock.worker.attempt import RunningAttempt as WorkersAttempt
 from rowlock.worker.call import Caller
@@ -67,12 +67,12 @@ def drain(
     async def main(in_thread: InThread) -> Drained:
         offered = None if connection is None else lent.FromThread(connection, in_thread)
 
-        def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
+        def converse(begin: Callable[[], Conversation[T]]) -> Awaitable[T]:
             return in_thread(partial(app.database.converse, begin, connection=connection))
 
         return await _Drain(app, converse, in_thread, queues=queues, limit=limit, raising=raising).run(offered)
 
-    drained = beside(main)
+    drained = in_side_loop(main)
     own = None if connection is not None or drained.attempts else _own_transaction(app)
     if own is not None:
         unseen: set[str] = set()
@@ -103,7 +103,7 @@ async def adrain(
     connection = await app.database.within.ablock() if connection is None else connection
     offered = None if connection is None else lent.from_loop(connection, asyncio.get_running_loop())
 
-    def converse(begin: Callable[[bool], Conversation[T]]) -> Awaitable[T]:
+    def converse(begin: Callable[[], Conversation[T]]) -> Awaitable[T]:
         return app.database.aconverse(begin, connection=connection)
 
     drained = await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
@@ -117,7 +117,7 @@ async def adrain(
     return drained
 
 
-def _due(_resend: bool) -> Conversation[list[str]]:  # noqa: FBT001  as Database.converse calls it
+def _due() -> Conversation[list[str]]:
     """The queues with jobs that are due."""
     return [lane.queue for lane in (yield claim.lanes())]
 
@@ -245,11 +245,11 @@ class _Drain:
             raise
         return attempt.result()
 
-    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    def converse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """What a sync handler asks the database, on the connection where its job is."""
         return self._app.database.converse(begin, connection=self._offered, atomic=atomic)
 
-    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    async def aconverse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """What an async handler asks the database, on the connection where its job is."""
         return await self._app.database.aconverse(begin, connection=self._offered, atomic=atomic)
 
@@ -288,7 +288,7 @@ class _Drain:
 
     # Conversations
 
-    def _start(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
+    def _start(self) -> Conversation[None]:
         yield from schema.make_partitions(longest=self._retention.longest)
         self._retention.learn((yield queues.settings()))
         yield self._register()
@@ -310,7 +310,7 @@ class _Drain:
         rows = yield claim.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)
         return rows[0] if rows else None
 
-    def _expire(self, _resend: bool) -> Conversation[int]:  # noqa: FBT001  as Database.converse calls it
+    def _expire(self) -> Conversation[int]:
         """What a worker's upkeep ends, where nobody claims."""
         ended = 0
         while chunk := (yield upkeep.expire(keep=self._app.keep.cancelled))[0]:
@@ -363,7 +363,7 @@ class _Drain:
             else settle.return_workflows(returned, told=self._memory.last_states)
         )
 
-    def _leave(self, _resend: bool) -> Conversation[None]:  # noqa: FBT001  as Database.converse calls it
+    def _leave(self) -> Conversation[None]:
         yield workers.hand_back(worker=self._worker)
         yield workers.leave(worker=self._worker)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.job import refuse_in_loop
+from rowlock.app.tasks import Call, Task
 from rowlock.errors import TaskError
-from rowlock.jobs import refuse_in_loop
 from rowlock.model.key import Key
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import AS_DECLARED
 from rowlock.store import jobs
 from rowlock.store.query import Conversation
-from rowlock.tasks import Call, Task
 
 _MOST_SHOWN = 20
 
@@ -104,7 +104,7 @@ async def _alive(app: Rowlock, connection: object | None) -> list[JobRecord]:
     return await app.database.aconverse(_look, connection=found, atomic=False)
 
 
-def _look(_resend: bool) -> Conversation[list[JobRecord]]:  # noqa: FBT001  as Database.converse calls it
+def _look() -> Conversation[list[JobRecord]]:
     return (yield jobs.live())
 
 

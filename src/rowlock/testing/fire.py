@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rowlock.app import Rowlock
-from rowlock.jobs import refuse_in_loop
+from rowlock.app.app import Rowlock
+from rowlock.app.job import refuse_in_loop
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import declare
@@ -24,7 +24,7 @@ def fire(app: Rowlock, *, connection: object | None = None) -> list[str]:
     """
     if connection is None:
         refuse_in_loop("fire", "await afire(…)")
-    return app.database.converse(lambda _resend: _fire(app), connection=connection or app.database.within.block())
+    return app.database.converse(lambda: _fire(app), connection=connection or app.database.within.block())
 
 
 async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
@@ -34,7 +34,7 @@ async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
     `connection` it all happens there, inside its open transaction.
     """
     found = connection or await app.database.within.ablock()
-    return await app.database.aconverse(lambda _resend: _fire(app), connection=found)
+    return await app.database.aconverse(lambda: _fire(app), connection=found)
 
 
 def _fire(app: Rowlock) -> Conversation[list[str]]:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Converse(Protocol):
     """Holds a conversation on the connection that is drained, all of it or nothing."""
 
-    def __call__(self, begin: Callable[[bool], Conversation[T]], /) -> Awaitable[T]: ...
+    def __call__(self, begin: Callable[[], Conversation[T]], /) -> Awaitable[T]: ...
 
 
 class DrainMemory:
@@ -52,7 +52,7 @@ class DrainMemory:
         """What a workflow remembers."""
         loaded = LoadedHistory()
 
-        def ask(_resend: bool) -> Conversation[datetime]:  # noqa: FBT001  as Database.converse calls it
+        def ask() -> Conversation[datetime]:
             for _, step, loaded.at in (yield steps.load([row.id])):
                 loaded.steps.append(step)
             loaded.signals.extend(signal for _, signal in (yield steps.load_signals([row.id])))
@@ -66,7 +66,7 @@ class DrainMemory:
         """Write down steps, and what the workflow says of itself if that has changed."""
         states = {} if state is None else {row.token: state}
 
-        def write(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as above
+        def write() -> Conversation[bool]:
             return bool((yield steps.record([(row, record) for record in records], told=states)))
 
         _check(row, accepted=await self._said(write))
@@ -74,7 +74,7 @@ class DrainMemory:
     async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:
         """Write down children and enqueue them."""
 
-        def write(_resend: bool) -> Conversation[set[str]]:  # noqa: FBT001  as above
+        def write() -> Conversation[set[str]]:
             return steps.spawn_all([(row, child) for child in children])
 
         _check(row, accepted=bool(await self._said(write)))
@@ -82,7 +82,7 @@ class DrainMemory:
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
 
-        def ask(_resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+        def ask() -> Conversation[None]:
             yield settle.abandon_children(children, actor="drain")
 
         await self._said(ask)
@@ -90,12 +90,12 @@ class DrainMemory:
     async def state(self, row: ClaimedJob) -> str | None:
         """What a workflow has said of itself at last."""
 
-        def ask(_resend: bool) -> Conversation[str | None]:  # noqa: FBT001  as above
+        def ask() -> Conversation[str | None]:
             return next(iter((yield settle.workflow_state(row))), None)
 
         return await self._said(ask)
 
-    async def _said(self, begin: Callable[[bool], Conversation[T]]) -> T:
+    async def _said(self, begin: Callable[[], Conversation[T]]) -> T:
         with inside_step("what it remembers"):  # tasks that a driver begins here are not the code's own
             async with self.turn:
                 return await self._converse(begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.db.address import find_address
 from rowlock.errors import InvalidOption
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Self
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.job import refuse_in_loop
 from rowlock.errors import InvalidOption
-from rowlock.jobs import refuse_in_loop
 from rowlock.model.names import check_moment
 from rowlock.store import clock, schema
 from rowlock.store.query import Conversation
@@ -73,12 +73,12 @@ class travel:  # noqa: N801  it is used as a verb: `with travel(app, timedelta(h
             if error is None or self._connection is None:  # as above
                 raise
 
-    def _leave(self, _resend: bool) -> Conversation[str]:  # noqa: FBT001  as Database.converse calls it
+    def _leave(self) -> Conversation[str]:
         before = yield from clock.move_clock_to(by=self._delta, to=self._to)
         # Whatever ends there is kept until a day for which nobody has made a partition yet.
         yield from schema.make_partitions(longest=Retention(self._app.tasks.handlers(), self._app.keep).longest)
         return before
 
-    def _returning(self) -> Callable[[bool], Conversation[str]]:
+    def _returning(self) -> Callable[[], Conversation[str]]:
         before = self._before.pop()
-        return lambda _resend: clock.move_clock_to(ahead=before)
+        return lambda: clock.move_clock_to(ahead=before)

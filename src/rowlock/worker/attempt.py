@@ -30,10 +30,10 @@ def ignore_progress(_row: ClaimedJob, _share: float, _note: str | None) -> None:
 class HandlerDatabase(Protocol):
     """Holds conversations for handlers, on connections that are not the worker's own. A Database is one."""
 
-    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    def converse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """Hold a conversation; for sync handlers."""
 
-    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> T:
+    async def aconverse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
         """Hold a conversation; for async handlers."""
 
 
@@ -269,7 +269,7 @@ class CurrentJob:
             self._attempt.ending = HandlerTransaction(self._attempt, self._resources)
         return self._attempt.ending
 
-    def _fence(self, _resend: bool) -> Conversation[list[Fence]]:  # noqa: FBT001  as Database.converse calls it
+    def _fence(self) -> Conversation[list[Fence]]:
         return alone(jobs.fence(self._row))
 
     def _fenced(self, answer: list[Fence]) -> Fence:

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
+from rowlock.app.jobs import Done
 from rowlock.cli.orders import Order, carry_out, order_options
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, nothing_matched
 from rowlock.model.filter import Filter
-from rowlock.operate import Done
 
 
 @click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "nothing matched, or it is too late"))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import click
 
+from rowlock.app.tasks import Call
 from rowlock.cli import words
 from rowlock.cli.calls import argument_options, arguments_of, call_of
 from rowlock.cli.filters import usage
@@ -16,7 +17,6 @@ from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
 from rowlock.model.names import PRIORITIES
 from rowlock.model.spec import Options
-from rowlock.tasks import Call
 
 
 @click.command(epilog=f"{EXIT_CODES}, 130 interrupted.")

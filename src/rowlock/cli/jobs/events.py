@@ -9,6 +9,7 @@ from uuid import UUID
 
 import click
 
+from rowlock.app.jobs import Event
 from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.masking import masked, reveal_option
@@ -17,7 +18,6 @@ from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
-from rowlock.operate import Event
 
 # How times stand in the details of events.
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")

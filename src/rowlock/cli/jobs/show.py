@@ -9,6 +9,8 @@ from uuid import UUID
 
 import click
 
+from rowlock.app.job import show as read_job
+from rowlock.app.jobs import Event
 from rowlock.cli import words
 from rowlock.cli.ids import JOB_ID, whole_id
 from rowlock.cli.jobs.events import show_events
@@ -17,10 +19,8 @@ from rowlock.cli.masking import masked, reveal_option
 from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES_OF_VERBS, json_option, print_json
-from rowlock.jobs import show as read_job
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
-from rowlock.operate import Event
 
 _HIDDEN = "(arguments, result and errors are not this role's to read)"
 
@@ -36,7 +36,7 @@ def show(choice: Choice, *, job_id: UUID | str, reveal: bool, as_json: bool) -> 
     with opened(choice) as app:
         job_id = whole_id(app, job_id)
         # By its id alone, not by app.get, which wants a task of a proper name: SQL lets others in.
-        record = app.database.converse(lambda _resend: read_job(job_id), atomic=False)
+        record = app.database.converse(lambda: read_job(job_id), atomic=False)
         events = app.jobs.events(job_id=job_id)
         now = database_time(app)
     record, events = masked(record, reveal=reveal), masked(tuple(events), reveal=reveal)

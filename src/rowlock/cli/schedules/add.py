@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rowlock.app.tasks import Call
 from rowlock.cli import slots, words
 from rowlock.cli.asked import Asked, asked_options
 from rowlock.cli.calls import call_of
@@ -13,7 +14,6 @@ from rowlock.cli.opened import database_time, opened
 from rowlock.cli.options import Choice, app_options, debug_option
 from rowlock.cli.output import EXIT_CODES, json_option, print_json
 from rowlock.model.spec import Options
-from rowlock.tasks import Call
 
 
 @click.command(epilog=f"{EXIT_CODES}, 130 interrupted.")

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import click
 
+from rowlock.app.workflows import STATUSES
 from rowlock.cli import words
 from rowlock.cli.filters import usage
 from rowlock.cli.masking import masked, reveal_option
@@ -17,7 +18,6 @@ from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.cli.paging import next_page
 from rowlock.model.names import versioned
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
-from rowlock.workflow_desk import STATUSES
 
 
 @click.command("list", epilog=EXIT_CODES_OF_LOOKS)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import click
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.cli import words
 from rowlock.cli.filters import usage
 from rowlock.cli.ids import JOB_ID, is_part, whole_id

@@ -13,7 +13,7 @@ import django
 from django.apps import apps as installed
 from django.utils.module_loading import autodiscover_modules
 
-from rowlock.app import Rowlock
+from rowlock.app.app import Rowlock
 from rowlock.db import django_alias as databases
 from rowlock.db.database import Database
 from rowlock.model.spec import Handler, Keep

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import Any, TextIO
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_migrate
 
-from rowlock.contrib.django.checks import check_app
-from rowlock.contrib.django.named import named_app
+from rowlock.cli.load import AppNotFound, load_app
+from rowlock.contrib.django.app import DjangoRowlock
+from rowlock.db import django_alias as databases
 from rowlock.db.django_alias import is_postgresql
 
 
@@ -36,3 +39,42 @@ def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: ob
     for name in app.migrate():
         if verbosity and stdout is not None:
             stdout.write(f"  Applied {name} to the schema {app.database.schema}")
+
+
+def check_app(**_: object) -> list[Any]:
+    """The app that the settings name, and that its alias is the one whose transactions its jobs can join."""
+    try:
+        app = named_app()
+    except ImproperlyConfigured as error:
+        return [checks.Error(str(error), id="rowlock.E001")]
+    if (fault := databases.missing(app.alias)) is not None:
+        return [checks.Error(fault, id="rowlock.E002")]
+    return [
+        checks.Warning(
+            f"settings.DATABASES[{app.alias!r}], where jobs are, and [{other!r}] are one database and two connections: "
+            f"a job that is enqueued inside atomic() on {other!r} is committed whatever becomes of that block",
+            hint=f'Use one alias: DjangoRowlock("{other}"). Behind PgBouncer, listen_url= is the way around it.',
+            id="rowlock.W001",
+        )
+        for other in databases.same_database(app.alias)
+    ]
+
+
+MISSING = 'settings.ROWLOCK_APP is missing; name your app: ROWLOCK_APP = "shop.jobs:app"'
+
+
+def named_app() -> DjangoRowlock:
+    """The app that settings.ROWLOCK_APP names."""
+    target = getattr(settings, "ROWLOCK_APP", None)
+    if not target:
+        raise ImproperlyConfigured(MISSING)
+    try:
+        app = load_app(target)
+    except AppNotFound as error:
+        raise ImproperlyConfigured(f"settings.ROWLOCK_APP is {target!r}: {error}") from error
+    if not isinstance(app, DjangoRowlock):
+        raise ImproperlyConfigured(
+            f"settings.ROWLOCK_APP is {target!r}, a plain Rowlock, which knows nothing of settings.DATABASES; "
+            "make it a rowlock.contrib.django.DjangoRowlock"
+        )
+    return app

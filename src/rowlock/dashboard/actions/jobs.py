@@ -11,6 +11,8 @@ from uuid import UUID
 from pydantic import Field, StringConstraints
 from pydantic_core import from_json
 
+from rowlock.app.job import show
+from rowlock.app.tasks import Call
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.bulk import ACTS, in_words, told
 from rowlock.dashboard.confirm import check_expected, most_of
@@ -21,7 +23,6 @@ from rowlock.dashboard.restore import restored
 from rowlock.dashboard.visitor import Role
 from rowlock.dashboard.wanted import Wanted, read_past
 from rowlock.errors import InvalidArguments, InvalidOption, RowlockError, UnknownTask
-from rowlock.jobs import show
 from rowlock.model.filter import Filter
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
@@ -29,8 +30,6 @@ from rowlock.model.results import Done
 from rowlock.model.spec import Options
 from rowlock.model.verb import VERBS, Verb, VerbName
 from rowlock.store import schema
-from rowlock.store.query import alone
-from rowlock.tasks import Call
 
 Why = Annotated[str, StringConstraints(max_length=500)]
 Priority = Annotated[int, Field(ge=-4, le=4)]
@@ -119,7 +118,7 @@ async def order(verb: VerbName, desk: Desk, asked: Ordered) -> Did:
         raise InvalidOption("that would be every job; say which ones, or everything=true")
     if asked.typed is not None and asked.typed.strip().replace(",", "").removesuffix("+") != str(asked.expected):
         raise InvalidOption(f"type {asked.expected} to confirm; nothing was changed")
-    [now] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    [now] = await desk.look.database.arun(schema.now())
     wanted = asked.filter(now)
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
     most = None
@@ -246,7 +245,7 @@ def _call(desk: Desk, asked: Enqueued, args: dict[str, Any]) -> Call[Any]:
 
 
 async def _record(desk: Desk, job_id: UUID) -> JobRecord:
-    return await desk.app.database.aconverse(lambda _resend: show(job_id), atomic=False)
+    return await desk.app.database.aconverse(lambda: show(job_id), atomic=False)
 
 
 def _object(typed: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
+from rowlock.app.pauses import check_used
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked
@@ -12,10 +13,8 @@ from rowlock.dashboard.pages.overview import in_time
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import read_span, span
 from rowlock.model.spec import DEFAULT_QUEUE
-from rowlock.pauses import check_used
 from rowlock.store import workers
 from rowlock.store.pauses import Kind
-from rowlock.store.query import alone
 
 
 class QueueAsked(Asked):
@@ -89,7 +88,7 @@ async def _used(desk: Desk, kind: Kind) -> set[str]:
     stats = await desk.look.astats()
     if kind == "queue":
         return {DEFAULT_QUEUE, *(task.spec.queue for task in desk.app.tasks), *stats.queues}
-    workers_know = await desk.look.database.aconverse(lambda _resend: alone(workers.known_tasks()), atomic=False)
+    workers_know = await desk.look.database.arun(workers.known_tasks())
     return {*desk.app.tasks.names(), *workers_know, *stats.tasks}
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from rowlock.app.tasks import NO_JITTER, Call
 from rowlock.dashboard.action import Action, Did
 from rowlock.dashboard.actions.queues import until
 from rowlock.dashboard.desk import Desk
@@ -20,7 +21,6 @@ from rowlock.model.formatting import read_span
 from rowlock.model.names import unversioned
 from rowlock.model.payload.arguments import encode_untyped
 from rowlock.model.schedule.rule import CatchUp, Overlap
-from rowlock.tasks import NO_JITTER, Call
 
 
 class NamedAsked(Asked):

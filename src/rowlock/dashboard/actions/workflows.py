@@ -19,7 +19,6 @@ from rowlock.model.formatting import count
 from rowlock.model.names import shown, versioned
 from rowlock.model.workflow.form import SignalForm
 from rowlock.model.workflow.timeline import TimelineStep
-from rowlock.store.query import alone
 from rowlock.store.workflows import timeline
 
 
@@ -55,7 +54,7 @@ class ForkAsked(WorkflowNamed):
 
 async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
     """Send it, if it fits what is waited for."""
-    waits = await desk.look.database.aconverse(lambda _resend: alone(timeline.signal_waits(asked.id)), atomic=False)
+    waits = await desk.look.database.arun(timeline.signal_waits(asked.id))
     payload, key = _payload(asked, waits), asked.key
     if asked.step is not None:
         key = _once(next(wait for wait in waits if wait.key == asked.step))

@@ -96,7 +96,7 @@ async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
     job = None if asked.job is None else check_id(asked.job.strip())
     before = None if asked.before is None else Cursor.read(asked.before)
     begin = partial(_found, asked.kind, asked.actor, job, before)
-    at, found = await desk.look.database.aconverse(lambda _resend: begin(), atomic=False)
+    at, found = await desk.look.database.aconverse(begin, atomic=False)
     shown = tuple(event for line in lines_of(found.events)[:_LIMIT] for event in line.events)
     following = found.next if len(shown) == len(found.events) else Cursor(shown[-1].at, shown[-1].id)
     cut_short = found.next is not None and len(found.events) < _MOST_EVENTS and following == found.next

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from rowlock.app.job import show
 from rowlock.dashboard import life, traceback
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.page import Asked, Page
 from rowlock.errors import JobNotFound
-from rowlock.jobs import show
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.results import Event
@@ -91,7 +91,7 @@ async def look(desk: Desk, asked: JobAsked) -> JobShown:
     """Look at it, and at what bears on it."""
     explanation = await desk.look.aexplain(asked.id)
     try:
-        job, workers = await desk.look.database.aconverse(lambda _resend: _seen(asked.id), atomic=False)
+        job, workers = await desk.look.database.aconverse(lambda: _seen(asked.id), atomic=False)
     except JobNotFound:
         raise JobNotFound(asked.id, explanation.says) from None
     known = await known_names(desk.look)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from rowlock.app.jobs import enough_after
 from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.orders import Order
@@ -18,7 +19,6 @@ from rowlock.dashboard.page import Elsewhere, Page
 from rowlock.dashboard.render import address
 from rowlock.dashboard.search import MOST_TYPED, near, read_id, read_terms, suggestions
 from rowlock.dashboard.wanted import Wanted
-from rowlock.look import enough_after
 from rowlock.model.failure_groups import Failures
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
@@ -28,7 +28,7 @@ from rowlock.model.results import Page as Found
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import schema
 from rowlock.store.find import pages, windows
-from rowlock.store.query import Conversation, alone
+from rowlock.store.query import Conversation
 
 _MOST_COUNTED: Final = 1_000
 _MOST_GROUPS: Final = 12
@@ -92,7 +92,7 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         raise Elsewhere(
             f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
         )
-    [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    [at] = await desk.look.database.arun(schema.now())
     wanted = asked.filter(at)
     found, failures = await asyncio.gather(
         desk.look.database.aconverse(partial(_found, asked, wanted), atomic=False), _failures(desk, asked, wanted)
@@ -129,7 +129,7 @@ async def _failures(desk: Desk, asked: JobsAsked, wanted: Filter) -> Failures:
     return await desk.look.jobs.afailures(wanted, most=_MOST_COUNTED, within=LONGEST_SCAN)
 
 
-def _found(asked: JobsAsked, wanted: Filter, _resend: bool) -> Conversation[Found]:  # noqa: FBT001  as converse calls it
+def _found(asked: JobsAsked, wanted: Filter) -> Conversation[Found]:
     return pages.page(
         wanted,
         limit=asked.limit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rowlock.conceal import Verbatim
+from rowlock.app.masking import Verbatim
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.page import Asked, Page
 from rowlock.dashboard.render import STATIC

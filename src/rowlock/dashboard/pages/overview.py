@@ -22,7 +22,6 @@ from rowlock.model.schedule.schedule import Schedule
 from rowlock.model.stats.histogram import Histogram
 from rowlock.model.stats.series import Series
 from rowlock.model.stats.stats import Count, Durations, Rates, Stats, WorkerStats
-from rowlock.store.query import alone
 from rowlock.store.schedules import statements
 from rowlock.store.stats import counts, minutes
 from rowlock.store.stats.collect import LOCKED
@@ -145,7 +144,7 @@ class OverviewShown:
 async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
     """Look at everything that a person may have to know first."""
     length, unknown = SPANS[asked.span], dict[str, str]()
-    breakdown = desk.look.database.aconverse(lambda _resend: alone(minutes.breakdown(length, most=_MOST_MINUTES)))
+    breakdown = desk.look.database.arun(minutes.breakdown(length, most=_MOST_MINUTES))
     # Side by side, each on a connection of its own: one after the other they would take as long as all together.
     stats, (facts, checkup), series, done, known, approvals = await asyncio.gather(
         desk.look.astats(),
@@ -190,7 +189,7 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
 
 async def _waiting_for_people(desk: Desk) -> list[counts.ApprovalsCount]:
     """The workflows that wait for somebody to fill in a form."""
-    return await desk.look.database.aconverse(lambda _resend: alone(counts.approvals(_MOST_APPROVALS)))
+    return await desk.look.database.arun(counts.approvals(_MOST_APPROVALS))
 
 
 async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
@@ -198,7 +197,7 @@ async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
     names = [one.name for one in known if not one.is_paused][:_MOST_SCHEDULES]
     if not names:
         return {}
-    fired = await desk.look.database.aconverse(lambda _resend: alone(statements.recent(names, limit=_SLOTS_PASSED)))
+    fired = await desk.look.database.arun(statements.recent(names, limit=_SLOTS_PASSED))
     whys: dict[str, list[str]] = {}
     for one in fired:
         whys.setdefault(one.schedule, []).append("" if one.firing.job is not None else one.firing.reason or "")

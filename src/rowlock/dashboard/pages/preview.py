@@ -17,7 +17,6 @@ from rowlock.dashboard.wanted import Wanted
 from rowlock.model.results import Preview
 from rowlock.model.verb import VerbName
 from rowlock.store import schema
-from rowlock.store.query import alone
 
 
 class PreviewAsked(Wanted):
@@ -43,7 +42,7 @@ class PreviewShown:
 
 async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
     """Count them, as far as a second goes."""
-    [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    [at] = await desk.look.database.arun(schema.now())
     shown = await preview(desk, asked.verb, asked.filter(at))
     return PreviewShown(at=at, preview=shown, queues=(await known_names(desk.look)).queues)
 

@@ -60,7 +60,7 @@ class QueuesShown:
 
 async def look(desk: Desk, asked: QueuesAsked) -> QueuesShown:
     """All of them at one moment."""
-    seen, pulses = await desk.look.database.aconverse(lambda _resend: collect_glance_with_sparklines())
+    seen, pulses = await desk.look.database.aconverse(collect_glance_with_sparklines)
     queues = _meant(seen.queues, asked.named)
     tasks = _meant({*seen.tasks, *desk.app.tasks.names()}, asked.named)
     return QueuesShown(

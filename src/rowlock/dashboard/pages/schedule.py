@@ -36,7 +36,7 @@ class OneShown:
 async def look(desk: Desk, asked: ScheduleAsked) -> OneShown:
     """The schedule at one moment; ScheduleNotFound if there is none."""
     name = check_text("schedule name", asked.name, limit=MAX_SCHEDULE)
-    return await desk.look.database.aconverse(lambda _resend: _shown(name), atomic=False)
+    return await desk.look.database.aconverse(lambda: _shown(name), atomic=False)
 
 
 def _shown(name: str) -> Conversation[OneShown]:

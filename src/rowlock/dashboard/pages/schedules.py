@@ -58,7 +58,7 @@ class SchedulesShown:
 
 async def look(desk: Desk, asked: SchedulesAsked) -> SchedulesShown:
     """A page of them."""
-    return await desk.look.database.aconverse(lambda _resend: _page(asked, tuple(desk.app.tasks.names())), atomic=False)
+    return await desk.look.database.aconverse(lambda: _page(asked, tuple(desk.app.tasks.names())), atomic=False)
 
 
 def _page(asked: SchedulesAsked, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:

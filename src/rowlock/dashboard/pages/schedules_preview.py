@@ -12,7 +12,6 @@ from rowlock.errors import InvalidOption
 from rowlock.model.formatting import is_span, read_span
 from rowlock.model.schedule.rule import check_rule
 from rowlock.store import schema
-from rowlock.store.query import alone
 
 
 class PreviewAsked(Asked):
@@ -32,7 +31,7 @@ class PreviewShown:
 
 async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
     """Its words and its next slots, or what is wrong with it."""
-    [at] = await desk.look.database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    [at] = await desk.look.database.arun(schema.now())
     if not asked.rule:
         return PreviewShown(at, None)
     try:

@@ -18,7 +18,7 @@ class WorkersAsked(Asked):
 
 async def look(desk: Desk, asked: WorkersAsked) -> Fleet:
     """The workers at one moment."""
-    return await desk.look.database.aconverse(lambda _resend: watch(asked.named or None))
+    return await desk.look.database.aconverse(lambda: watch(asked.named or None))
 
 
 PAGE = Page(

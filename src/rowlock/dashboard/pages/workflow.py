@@ -12,12 +12,12 @@ from uuid import UUID
 
 from pydantic import Field
 
+from rowlock.app.job import not_found
 from rowlock.dashboard.desk import Desk
 from rowlock.dashboard.gantt import Piece, Scale, pieces, work_of
 from rowlock.dashboard.lines import NO_STEP, BranchLine, Line, StepLine, folded, lines_of, with_all_values
 from rowlock.dashboard.page import Asked, Elsewhere, Page
 from rowlock.errors import NotAWorkflow
-from rowlock.jobs import not_found
 from rowlock.model.explanation import Explanation
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
@@ -25,7 +25,7 @@ from rowlock.model.results import Event
 from rowlock.model.workflow.form import SignalForm
 from rowlock.model.workflow.timeline import Timeline, TimelineStep
 from rowlock.store import explain
-from rowlock.store.query import Conversation, alone
+from rowlock.store.query import Conversation
 from rowlock.store.workflows import timeline as store
 from rowlock.store.workflows.timeline import Reading, Received
 
@@ -120,7 +120,7 @@ async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
     """The workflow; for a job of a plain task, its own page is the place to look."""
     database = desk.look.database
     try:
-        read = await database.aconverse(lambda _resend: store.read(asked.id, "its page"), atomic=False)
+        read = await database.aconverse(lambda: store.read(asked.id, "its page"), atomic=False)
     except NotAWorkflow:
         raise Elsewhere(f"/jobs/{asked.id}") from None
     if read is None:
@@ -130,7 +130,7 @@ async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
     undos = [step for step in read.steps if step.kind == "undo"]
     wanted = {step.key: step for step in (*(line.step for line in lines if isinstance(line, StepLine)), *undos)}
     known = await database.aconverse(partial(_filled, asked.id, tuple(wanted.values())), atomic=False)
-    versions = await database.aconverse(lambda _resend: alone(explain.tasks(read.job.queue)), atomic=False)
+    versions = await database.arun(explain.tasks(read.job.queue))
     explanation = await desk.look.aexplain(asked.id)
     return WorkflowShown(
         job=read.job,
@@ -152,7 +152,6 @@ async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
 def _filled(
     job_id: UUID,
     steps: tuple[TimelineStep, ...],
-    _resend: bool,  # noqa: FBT001  as converse calls it
 ) -> Conversation[Mapping[str, store.Values]]:
     return store.filled(job_id, steps)
 

@@ -14,7 +14,6 @@ from rowlock.model.ids import made_at
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 from rowlock.store import explain, schema
 from rowlock.store.find.pages import is_refusal
-from rowlock.store.query import alone
 from rowlock.store.workflows import timeline
 from rowlock.store.workflows.timeline import Advance
 
@@ -63,8 +62,8 @@ async def look(desk: Desk, asked: WorkflowsAsked) -> WorkflowsShown:
     )
     live = [record.id for record in found.records if record.ended_at is None]
     database = desk.look.database
-    advances = await database.aconverse(lambda _resend: alone(timeline.advances(live)), atomic=False) if live else []
-    [at] = await database.aconverse(lambda _resend: alone(schema.now()), atomic=False)
+    advances = await database.arun(timeline.advances(live)) if live else []
+    [at] = await database.arun(schema.now())
     stopped = found.next is not None and len(found.records) < _LIMIT
     return WorkflowsShown(
         records=found.records,
@@ -83,7 +82,7 @@ async def _start(desk: Desk, asked: WorkflowsAsked) -> UUID | None:
         return asked.before
     key = asked.key
     try:
-        held = await desk.look.database.aconverse(lambda _resend: alone(explain.holder(key)), atomic=False)
+        held = await desk.look.database.arun(explain.holder(key))
     except Exception as error:
         if not is_refusal(error):
             raise

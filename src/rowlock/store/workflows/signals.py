@@ -33,7 +33,7 @@ def sending(
     *,
     actor: str | None = None,
     why: str | None = None,
-) -> Callable[[bool], Conversation[bool]]:
+) -> Callable[[], Conversation[bool]]:
     """The conversation that sends a signal: True when it is stored, False when it is a duplicate by its key.
 
     With an `actor`, an event is written, too. Its id is made here and now: a conversation that is held again sends the
@@ -46,7 +46,7 @@ def sending(
     else:
         query = tell(new_id(), target=meant, name=told, payload=text, key=once, actor=actor, why=why)
 
-    def converse(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  it is told, and needs not know
+    def converse() -> Conversation[bool]:
         sent: SignalSent
         [sent] = yield query
         if sent.answer not in {"sent", "duplicate"}:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from rowlock.cli import main
-from rowlock.contrib.django.named import MISSING
+from rowlock.contrib.django.apps import MISSING
 
 # What names an app or a database, or asks for neither.
 _PLACES = {"--app", "--url", "--embedded"}

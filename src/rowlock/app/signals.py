@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from rowlock.actor import check_actor, check_why
+from rowlock.app.checks import check_actor, check_why
+from rowlock.app.job import Job, refuse_in_loop
 from rowlock.db.database import Database
 from rowlock.errors import InvalidOption
-from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.spec import Keep
 from rowlock.store.schema import make_partitions
 from rowlock.store.workflows.signals import sending
@@ -44,7 +44,7 @@ class Signalling:
         if lent is None:
             refuse_in_loop("app.signal", "await app.asignal(…)")
         if by is not None:
-            self.database.converse(lambda _resend: make_partitions(longest=self.keep.longest))
+            self.database.converse(lambda: make_partitions(longest=self.keep.longest))
         return self.database.converse(converse, connection=lent, atomic=False)
 
     async def asignal(
@@ -69,7 +69,7 @@ class Signalling:
         converse = sending(_meant(target), name, payload, key, actor=actor, why=reason)
         lent = self.database.within.choose(connection)
         if by is not None:
-            await self.database.aconverse(lambda _resend: make_partitions(longest=self.keep.longest))
+            await self.database.aconverse(lambda: make_partitions(longest=self.keep.longest))
         return await self.database.aconverse(converse, connection=lent, atomic=False)
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from rowlock.actor import check_actor, check_why
+from rowlock.app.checks import check_actor, check_why
+from rowlock.app.job import refuse_in_loop
 from rowlock.db.database import Database
 from rowlock.errors import InvalidOption, RowlockError
-from rowlock.jobs import refuse_in_loop
 from rowlock.model.names import check_delay, check_moment, check_queue, check_task
 from rowlock.model.pause import Pause
 from rowlock.store import pauses as store
 from rowlock.store.pauses import Kind
-from rowlock.store.query import Conversation, Query, alone
+from rowlock.store.query import Conversation, Query
 from rowlock.store.schema import make_partitions
 
 T = TypeVar("T")
@@ -40,25 +40,25 @@ class Pauses:
         """End a pause; then release the jobs of its task, each chunk in a transaction of its own."""
         refuse_in_loop("app.resume", "await app.aresume(…)")
         ended = self._database.converse(_said(query))
-        while task is not None and self._database.converse(lambda _resend: alone(store.release(task))) != [0]:
+        while task is not None and self._database.run(store.release(task)) != [0]:
             pass
         return bool(ended)
 
     async def aresume(self, query: Query[str], *, task: str | None) -> bool:
         """End a pause; then release the jobs of its task, each chunk in a transaction of its own."""
         ended = await self._database.aconverse(_said(query))
-        while task is not None and await self._database.aconverse(lambda _resend: alone(store.release(task))) != [0]:
+        while task is not None and await self._database.arun(store.release(task)) != [0]:
             pass
         return bool(ended)
 
     def all(self) -> list[Pause]:
         """The pauses that hold now."""
         refuse_in_loop("app.pauses", "await app.apauses()")
-        return self._database.converse(lambda _resend: alone(store.listed()), atomic=False)
+        return self._database.run(store.listed())
 
     async def aall(self) -> list[Pause]:
         """The pauses that hold now."""
-        return await self._database.aconverse(lambda _resend: alone(store.listed()), atomic=False)
+        return await self._database.arun(store.listed())
 
 
 def pausing(
@@ -113,10 +113,10 @@ def _named(queue: str | None, task: str | None) -> tuple[Kind, str]:
     raise InvalidOption("give queue= or task=, one of them: a pause is of a queue or of a task")
 
 
-def _said(query: Query[T]) -> Callable[[bool], Conversation[list[T]]]:
+def _said(query: Query[T]) -> Callable[[], Conversation[list[T]]]:
     """Run a query that writes an event; where no worker has run for a month, its partition is missing."""
 
-    def begin(_resend: bool) -> Conversation[list[T]]:  # noqa: FBT001  converse calls it
+    def begin() -> Conversation[list[T]]:
         yield from make_partitions()
         return (yield query)
 

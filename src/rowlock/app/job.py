@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from rowlock.actor import check_actor, check_why
+from rowlock.app.checks import check_actor, check_why
 from rowlock.db.borrowed import in_transaction
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout, RowlockError
@@ -108,17 +108,17 @@ class Job(Generic[R_co]):
         finally:
             end.cancel()
 
-    def _looking(self, _resend: bool) -> Conversation[list[JobEnd]]:  # noqa: FBT001  as converse calls it
+    def _looking(self) -> Conversation[list[JobEnd]]:
         return (yield results.ends([self._id]))
 
     def record(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
         refuse_in_loop("job.record", "await job.arecord()")
-        return self._room.database.join(lambda _resend: show(self.id), atomic=False)
+        return self._room.database.join(lambda: show(self.id), atomic=False)
 
     async def arecord(self) -> JobRecord:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
-        return await self._room.database.ajoin(lambda _resend: show(self.id), atomic=False)
+        return await self._room.database.ajoin(lambda: show(self.id), atomic=False)
 
     def explain(self) -> Explanation:
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
@@ -129,7 +129,7 @@ class Job(Generic[R_co]):
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
         return await self._room.database.ajoin(self._explaining())
 
-    def _explaining(self) -> Callable[[bool], Conversation[Explanation]]:
+    def _explaining(self) -> Callable[[], Conversation[Explanation]]:
         known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
         keep = self._handler.spec.keep or self._keep
         return explain_job(
@@ -148,7 +148,7 @@ class Job(Generic[R_co]):
         lent = database.within.choose(connection)
         if lent is None:
             refuse_in_loop("job.cancel", "await job.acancel()")
-        database.converse(lambda _resend: make_partitions(longest=self._keep.longest), connection=lent)
+        database.converse(lambda: make_partitions(longest=self._keep.longest), connection=lent)
         return database.converse(cancelling, connection=lent)
 
     async def acancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> bool:
@@ -161,14 +161,14 @@ class Job(Generic[R_co]):
         """
         database, cancelling = self._room.database, self._cancelling(by, why)
         lent = database.within.choose(connection)
-        await database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest), connection=lent)
+        await database.aconverse(lambda: make_partitions(longest=self._keep.longest), connection=lent)
         return await database.aconverse(cancelling, connection=lent)
 
-    def _cancelling(self, by: str | None, why: str | None) -> Callable[[bool], Conversation[bool]]:
+    def _cancelling(self, by: str | None, why: str | None) -> Callable[[], Conversation[bool]]:
         actor, reason = check_actor(by), check_why(why)
         keep = (self._handler.spec.keep or self._keep).cancelled
 
-        def cancelling(_resend: bool) -> Conversation[bool]:  # noqa: FBT001  as converse calls it
+        def cancelling() -> Conversation[bool]:
             cancelled = yield from operations.cancel_one(self._id, actor=actor, why=reason, keep=keep)
             if cancelled is None:
                 raise not_found(self.id)

@@ -23,7 +23,7 @@ class InThread(Protocol):
     async def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
-def beside(main: Callable[[InThread], Coroutine[Any, Any, T]]) -> T:
+def in_side_loop(main: Callable[[InThread], Coroutine[Any, Any, T]]) -> T:
     """Run `main` on a loop in another thread; this one waits, and runs what it is sent meanwhile.
 
     So sync handlers run in the thread of the test, to which its connection belongs, and outside of any running loop.

@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import Any, Literal, Self
 from uuid import UUID
 
+from rowlock.app.job import refuse_in_loop
+from rowlock.app.registry import Tasks
 from rowlock.db.database import Database
 from rowlock.doctor.examine import TARGET, examine
 from rowlock.errors import RowlockError
 from rowlock.explain import explain_job
-from rowlock.jobs import refuse_in_loop
 from rowlock.model.checkup import Checkup
 from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
@@ -23,7 +24,6 @@ from rowlock.model.names import MAX_NAME, check_text
 from rowlock.model.spec import Keep
 from rowlock.model.stats.series import Series, check_span, check_step
 from rowlock.model.stats.stats import Stats
-from rowlock.registry import Tasks
 from rowlock.store.query import Conversation
 from rowlock.store.stats.collect import collect_stats
 from rowlock.store.stats.series import rates
@@ -89,14 +89,14 @@ class Observing:
         What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
         """
         refuse_in_loop("app.stats", "await app.astats()")
-        return self.database.converse(lambda _resend: collect_stats())
+        return self.database.converse(collect_stats)
 
     async def astats(self) -> Stats:
         """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
 
         What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
         """
-        return await self.database.aconverse(lambda _resend: collect_stats())
+        return await self.database.aconverse(collect_stats)
 
     def rates(
         self,
@@ -145,11 +145,11 @@ class Observing:
 
 def _rates(
     span: timedelta, step: timedelta | None, queue: str | None, task: str | None
-) -> Callable[[bool], Conversation[Series]]:
+) -> Callable[[], Conversation[Series]]:
     """The conversation, once all that it is about has been checked."""
     check_span(span)
     fit = check_step(step, span)
     for name, text in {"queue": queue, "task": task}.items():
         if text is not None:
             check_text(name, text, limit=MAX_NAME)
-    return lambda _resend: rates(span=span, step=fit, queue=queue, task=task)
+    return lambda: rates(span=span, step=fit, queue=queue, task=task)

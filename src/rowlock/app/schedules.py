@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from rowlock.actor import check_actor, check_why
+from rowlock.app.checks import check_actor, check_why
+from rowlock.app.job import Job, refuse_in_loop
+from rowlock.app.jobs import check_limit
+from rowlock.app.pauses import check_end
+from rowlock.app.registry import Tasks
+from rowlock.app.tasks import NO_JITTER, Call, schedule_spec
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
-from rowlock.jobs import Job, refuse_in_loop
-from rowlock.look import check_limit
 from rowlock.model.ids import new_id
 from rowlock.model.names import MAX_SCHEDULE, check_text, shown
 from rowlock.model.payload.arguments import encode_untyped
@@ -22,18 +25,15 @@ from rowlock.model.schedule.edit import ScheduleEdit
 from rowlock.model.schedule.rule import CatchUp, Overlap
 from rowlock.model.schedule.schedule import Schedule, ScheduleSpec
 from rowlock.model.spec import Handler, Keep
-from rowlock.pauses import check_end
-from rowlock.registry import Tasks
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import change
 from rowlock.store.schedules.statements import MadeJob, readable
-from rowlock.tasks import NO_JITTER, Call, schedule_spec
 
 __all__ = ["Firing", "Schedule", "Schedules"]
 
 T = TypeVar("T")
 
-Begin = Callable[[bool], Conversation[T]]
+Begin = Callable[[], Conversation[T]]
 
 _MOST_SLOTS: Final = 1_000
 
@@ -289,17 +289,17 @@ class Schedules:
             declared, args = self._tasks.get(task, version), dict(edit.args or {})
             return encode_untyped(args) if declared is None else declared.arguments.encode_json(args)
 
-        return lambda _resend: change.edit(known, edit, encode=encode, actor=actor, why=reason)
+        return lambda: change.edit(known, edit, encode=encode, actor=actor, why=reason)
 
 
-def _list(_resend: bool) -> Conversation[tuple[Schedule, ...]]:  # noqa: FBT001  as converse calls it
+def _list() -> Conversation[tuple[Schedule, ...]]:
     return tuple(looked.schedule for looked in (yield from readable()))
 
 
 def _get(name: str) -> Begin[Schedule]:
     known = _known(name)
 
-    def begin(_resend: bool) -> Conversation[Schedule]:  # noqa: FBT001  as converse calls it
+    def begin() -> Conversation[Schedule]:
         return (yield from change.show(known)).schedule
 
     return begin
@@ -309,12 +309,12 @@ def _next(name: str, count: int) -> Begin[tuple[datetime, ...]]:
     known = _known(name)
     if type(count) is not int or not 1 <= count <= _MOST_SLOTS:
         raise InvalidOption(f"count={shown(count)} is out of range; use 1 to {_MOST_SLOTS:,}")
-    return lambda _resend: change.next_slots(known, count)
+    return lambda: change.next_slots(known, count)
 
 
 def _firings(name: str, limit: int) -> Begin[tuple[Firing, ...]]:
     known, most = _known(name), check_limit(limit)
-    return lambda _resend: change.firings(known, most)
+    return lambda: change.firings(known, most)
 
 
 def _add(spec: ScheduleSpec, by: str | None, why: str | None) -> Begin[Schedule]:
@@ -327,22 +327,22 @@ def _pause(
 ) -> Begin[Schedule]:
     check_end(until, duration)
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: change.pause(known, until=until, duration=duration, actor=actor, why=reason)
+    return lambda: change.pause(known, until=until, duration=duration, actor=actor, why=reason)
 
 
 def _resume(name: str, by: str | None, why: str | None) -> Begin[bool]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: change.resume(known, actor=actor, why=reason)
+    return lambda: change.resume(known, actor=actor, why=reason)
 
 
 def _run_now(name: str, job_id: str, by: str | None, why: str | None) -> Begin[MadeJob]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: change.run_now(known, job_id=job_id, actor=actor, why=reason)
+    return lambda: change.run_now(known, job_id=job_id, actor=actor, why=reason)
 
 
 def _remove(name: str, by: str | None, why: str | None) -> Begin[Schedule]:
     known, actor, reason = _known(name), check_actor(by), check_why(why)
-    return lambda _resend: change.remove(known, actor=actor, why=reason)
+    return lambda: change.remove(known, actor=actor, why=reason)
 
 
 def _known(name: str) -> str:

@@ -10,11 +10,13 @@ from datetime import timedelta
 from typing import Any, Final, get_args
 from uuid import UUID
 
-from rowlock.actor import check_actor, check_why
+from rowlock.app.checks import check_actor, check_why
+from rowlock.app.job import Job, not_found, refuse_in_loop
+from rowlock.app.jobs import check_limit, enough_after
+from rowlock.app.registry import Tasks
+from rowlock.app.workflow_check import Check
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, NotAWorkflow
-from rowlock.jobs import Job, not_found, refuse_in_loop
-from rowlock.look import check_limit, enough_after
 from rowlock.model.filter import check_id
 from rowlock.model.ids import new_id
 from rowlock.model.names import MAX_KEY, MAX_NAME, check_text, check_version, shown
@@ -23,13 +25,11 @@ from rowlock.model.record import JobRecord
 from rowlock.model.spec import Handler, Keep
 from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck, WorkflowPage, WorkflowRecord, WorkflowStatus
 from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineChild, TimelineSignal, TimelineStep
-from rowlock.registry import Tasks
 from rowlock.store.operations import cancel_one
 from rowlock.store.query import Conversation
 from rowlock.store.schema import make_partitions
 from rowlock.store.workflows import records
 from rowlock.store.workflows.records import Forked, Terminated, WorkflowFilter
-from rowlock.workflow_check import Check
 
 __all__ = [
     "CheckedWorkflow",
@@ -155,7 +155,7 @@ class Workflows:
         refuse_in_loop("app.workflows.fork", "await app.workflows.afork(…)")
         fork_id = new_id()
         forking = self._forking(job_id, fork_id, from_step=from_step, args=args, version=version, by=by, why=why)
-        self._database.converse(lambda _resend: make_partitions(longest=self._keep.longest))
+        self._database.converse(lambda: make_partitions(longest=self._keep.longest))
         return self._handle(fork_id, self._database.converse(forking))
 
     async def afork(
@@ -177,7 +177,7 @@ class Workflows:
         """
         fork_id = new_id()
         forking = self._forking(job_id, fork_id, from_step=from_step, args=args, version=version, by=by, why=why)
-        await self._database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
+        await self._database.aconverse(lambda: make_partitions(longest=self._keep.longest))
         return self._handle(fork_id, await self._database.aconverse(forking))
 
     def terminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> bool:
@@ -189,7 +189,7 @@ class Workflows:
         """
         refuse_in_loop("app.workflows.terminate", "await app.workflows.aterminate(…)")
         known, terminating, cancelling = self._terminating(job_id, by, why)
-        self._database.converse(lambda _resend: make_partitions(longest=self._keep.longest))
+        self._database.converse(lambda: make_partitions(longest=self._keep.longest))
         ended = self._database.converse(terminating)
         for child in ended.children:
             self._database.converse(cancelling(child))
@@ -203,7 +203,7 @@ class Workflows:
         says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
         """
         known, terminating, cancelling = self._terminating(job_id, by, why)
-        await self._database.aconverse(lambda _resend: make_partitions(longest=self._keep.longest))
+        await self._database.aconverse(lambda: make_partitions(longest=self._keep.longest))
         ended = await self._database.aconverse(terminating)
         for child in ended.children:
             await self._database.aconverse(cancelling(child))
@@ -221,14 +221,14 @@ class Workflows:
         version: int | None,
         by: str | None,
         why: str | None,
-    ) -> Callable[[bool], Conversation[Forked]]:
+    ) -> Callable[[], Conversation[Forked]]:
         known, step = check_id(job_id), check_text("from_step", from_step, limit=MAX_KEY)
         actor, reason = check_actor(by), check_why(why)
         wanted = None if version is None else check_version(version)
         if args is not None and not isinstance(args, Mapping):
             raise InvalidOption(f"args={shown(args)} must be a mapping of arguments by name; write args={{'x': 1}}")
 
-        def forking(_resend: bool) -> Conversation[Forked]:  # noqa: FBT001  as converse calls it
+        def forking() -> Conversation[Forked]:
             timeline = yield from records.show(known, "app.workflows.fork")
             if timeline is None:
                 raise not_found(known)
@@ -250,15 +250,13 @@ class Workflows:
 
     def _terminating(
         self, job_id: UUID | str, by: str | None, why: str | None
-    ) -> tuple[
-        UUID, Callable[[bool], Conversation[Terminated]], Callable[[str], Callable[[bool], Conversation[object]]]
-    ]:
+    ) -> tuple[UUID, Callable[[], Conversation[Terminated]], Callable[[str], Callable[[], Conversation[object]]]]:
         """Its id, what ends it, and what cancels a child of it that was locked meanwhile."""
         known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
         return (
             known,
-            lambda _resend: records.terminating(known, actor=actor, why=reason, keep=keep),
-            lambda child: lambda _resend: cancel_one(child, actor=actor, why=reason, keep=keep),
+            lambda: records.terminating(known, actor=actor, why=reason, keep=keep),
+            lambda child: lambda: cancel_one(child, actor=actor, why=reason, keep=keep),
         )
 
     def _encoded(self, job: JobRecord, args: Mapping[str, object], version: int | None) -> str:
@@ -316,15 +314,15 @@ def _statuses(status: WorkflowStatus | Iterable[WorkflowStatus]) -> tuple[Workfl
 
 def _page(
     wanted: WorkflowFilter, limit: int, before: UUID | str | None, within: timedelta | None
-) -> Callable[[bool], Conversation[WorkflowPage]]:
+) -> Callable[[], Conversation[WorkflowPage]]:
     most, start = check_limit(limit), None if before is None else check_id(before)
-    return lambda _resend: records.page(wanted, limit=most, before=start, enough=enough_after(within))
+    return lambda: records.page(wanted, limit=most, before=start, enough=enough_after(within))
 
 
-def _show(job_id: UUID | str) -> Callable[[bool], Conversation[Timeline]]:
+def _show(job_id: UUID | str) -> Callable[[], Conversation[Timeline]]:
     known = check_id(job_id)
 
-    def showing(_resend: bool) -> Conversation[Timeline]:  # noqa: FBT001  as converse calls it
+    def showing() -> Conversation[Timeline]:
         timeline = yield from records.show(known, "app.workflows.show")
         if timeline is None:
             raise not_found(known)

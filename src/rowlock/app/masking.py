@@ -58,7 +58,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def conceal(shown: T, *, show_arguments: bool, room: Fitting | None = None) -> T:
+def mask(shown: T, *, show_arguments: bool, room: Fitting | None = None) -> T:
     """The same values, made again where something must not be seen; with `room`, what is too long is cut to fit."""
     return cast("T", _Concealing(show_arguments, room).value(shown))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
+from rowlock.app.job import Job
 from rowlock.errors import TaskError
-from rowlock.jobs import Job
 from rowlock.model.key import Key
 from rowlock.model.names import check_tags
 from rowlock.model.payload.arguments import Arguments, Result
@@ -19,8 +19,8 @@ from rowlock.model.schedule.schedule import ScheduleSpec, check_scheduled, name_
 from rowlock.model.spec import AS_DECLARED, Handler, Options, TaskSpec
 
 if TYPE_CHECKING:
-    from rowlock.app import Rowlock
-    from rowlock.registry import Tasks
+    from rowlock.app.app import Rowlock
+    from rowlock.app.registry import Tasks
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

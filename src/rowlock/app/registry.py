@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
+from rowlock.app.tasks import NO_JITTER, Task
+from rowlock.app.workflow import DeclaringWorkflows, Workflow, carried
 from rowlock.errors import TaskError
 from rowlock.model.names import versioned
 from rowlock.model.pause import Breaker
@@ -14,11 +16,9 @@ from rowlock.model.retry import Retry
 from rowlock.model.schedule.rule import CatchUp, Overlap, check_rule
 from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.model.spec import DEFAULT_QUEUE, Handler, Keep, TaskSpec
-from rowlock.tasks import NO_JITTER, Task
-from rowlock.workflows import DeclaringWorkflows, Workflow, carried
 
 if TYPE_CHECKING:
-    from rowlock.app import Rowlock
+    from rowlock.app.app import Rowlock
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,28 +14,28 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 from uuid import UUID
 
+from rowlock.app.enqueue import Enqueuer
+from rowlock.app.job import Job, refuse_in_loop, show
+from rowlock.app.jobs import Jobs
+from rowlock.app.observe import Observing
+from rowlock.app.pauses import Pauses, pausing, resuming
+from rowlock.app.registry import Tasks
+from rowlock.app.schedules import Schedules
+from rowlock.app.signals import Signalling
+from rowlock.app.tasks import Call, Task
+from rowlock.app.workflows import Workflows
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.results import ResultWaiters
-from rowlock.enqueue import Enqueuer
 from rowlock.errors import InvalidOption, TaskError, UnknownTask
-from rowlock.jobs import Job, refuse_in_loop, show
 from rowlock.model.filter import check_id
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.payload.arguments import Result, encode_untyped
 from rowlock.model.record import JobRecord
 from rowlock.model.spec import AS_DECLARED, Handler, Keep, TaskSpec
-from rowlock.observe import Observing
-from rowlock.operate import Jobs
-from rowlock.pauses import Pauses, pausing, resuming
-from rowlock.registry import Tasks
-from rowlock.schedules import Schedules
-from rowlock.signals import Signalling
-from rowlock.tasks import Call, Task
 from rowlock.worker.around import Around, Async, Plain, check_maker
 from rowlock.worker.worker import Worker
-from rowlock.workflow_desk import Workflows
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -183,12 +183,12 @@ class Rowlock(Signalling, Observing):
         """The job of that id, live or ended; JobNotFound if there is none."""
         refuse_in_loop("app.get", "await app.aget(…)")
         known = check_id(job_id)
-        return self._handle(self.database.join(lambda _resend: show(known), atomic=False))
+        return self._handle(self.database.join(lambda: show(known), atomic=False))
 
     async def aget(self, job_id: UUID | str) -> Job[Any]:
         """The job of that id, live or ended; JobNotFound if there is none."""
         known = check_id(job_id)
-        return self._handle(await self.database.ajoin(lambda _resend: show(known), atomic=False))
+        return self._handle(await self.database.ajoin(lambda: show(known), atomic=False))
 
     def _handle(self, record: JobRecord) -> Job[Any]:
         return Job(

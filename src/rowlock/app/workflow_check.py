@@ -80,7 +80,7 @@ class Check:
     def _answer(self) -> WorkflowCheck:
         return WorkflowCheck(tuple(self._checked), is_whole=self._is_whole)
 
-    def _read(self, _resend: bool) -> Conversation[_Some]:  # noqa: FBT001  as converse calls it
+    def _read(self) -> Conversation[_Some]:
         """The next few, and what they remember."""
         [now] = yield schema.now()
         page = yield from records.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
@@ -163,10 +163,10 @@ def _row(one: RecalledWorkflow) -> ClaimedJob:
 class _Silent:
     """Holds no conversation: code that wants one, for a fence, is not inside of a step."""
 
-    def converse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
+    def converse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
         raise _speechless()
 
-    async def aconverse(self, begin: Callable[[bool], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
+    async def aconverse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
         raise _speechless()
 
 

@@ -8,19 +8,19 @@ from typing import Any, TypeVar
 from uuid import UUID
 from weakref import ref
 
+from rowlock.app.job import Job, refuse_in_loop
+from rowlock.app.tasks import Call
 from rowlock.db.borrowed import physical
 from rowlock.db.database import Database
 from rowlock.db.enqueue_batch import EnqueueBatcher
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
-from rowlock.jobs import Job, refuse_in_loop
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
 from rowlock.model.spec import Handler, Keep
 from rowlock.store import operations
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.store.query import Conversation
-from rowlock.tasks import Call
 
 R = TypeVar("R")
 
@@ -33,7 +33,7 @@ class Logged:
     why: str | None
     like: UUID | None
 
-    def enqueuing(self, job: NewJob) -> Callable[[bool], Conversation[dict[str, Existing]]]:
+    def enqueuing(self, job: NewJob) -> Callable[[], Conversation[dict[str, Existing]]]:
         """Enqueue a job, and write down who did; nobody has if its key was another's."""
 
         def begin(resend: bool) -> Conversation[dict[str, Existing]]:  # noqa: FBT001  as converse calls it

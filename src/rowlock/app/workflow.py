@@ -9,12 +9,12 @@ from datetime import timedelta
 from inspect import Parameter
 from typing import Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, overload
 
+from rowlock.app.tasks import Task
 from rowlock.errors import TaskError
 from rowlock.model.names import check_version
 from rowlock.model.payload.signature import annotations_of, default_name, name_of
 from rowlock.model.retry import Retry
 from rowlock.model.spec import DEFAULT_QUEUE, Carry, Handler, Keep, TaskSpec
-from rowlock.tasks import Task
 from rowlock.workflow.context import Context
 
 P = ParamSpec("P")

@@ -1,0 +1,1 @@
+"""The app, and what users hold of it: tasks, jobs, schedules, workflows."""
