@@ -25,14 +25,15 @@ MIGRATIONS = Path(rowlock.__file__).parent / "store" / "migrations"
 WRITTEN = "<!-- Written by ./run docs from the code; changes made here are lost. -->\n"
 WIDTH = 100
 
-# Room of the package → its heading, in the order of the page. A public name from another room asks for a line here.
+# Room of the package, or file of the app's → its heading, in the order of the page. A public name from another one asks
+# for a line here.
 ROOMS = {
-    "app": "The app",
-    "tasks": "Tasks and calls",
-    "workflows": "Workflows",
+    "app.app": "The app",
+    "app.tasks": "Tasks and calls",
+    "app.workflow": "Workflows",
     "workflow": "Inside a workflow",
-    "registry": "Declaring them",
-    "jobs": "Jobs",
+    "app.registry": "Declaring them",
+    "app.job": "Jobs",
     "worker": "Workers, and inside a handler",
     "model": "Values",
 }
@@ -56,7 +57,7 @@ DECLARING = {
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
 
 # What our own rooms call on public classes.
-INTERNAL = {"hold"}
+INTERNAL = {"set_database"}
 
 # The lines of comment above something in a migration.
 COMMENT = r"((?:^--[^\n]*\n)*)^"
@@ -67,7 +68,7 @@ TABLES_MADE_BY_CODE = {"migrations": "One row per migration applied, and the old
 def api() -> str:
     """Every public name: signature, docstring, methods."""
     public = {name: getattr(rowlock, name) for name in rowlock.__all__ if not name.startswith("__")}
-    homes = {name: value.__module__.split(".")[1] for name, value in public.items()}
+    homes = {name: _home(value) for name, value in public.items()}
     if unknown := set(homes.values()) - ROOMS.keys() - {"errors"}:
         raise LookupError(f"ROOMS has no heading for {', '.join(unknown)}")
     parts = [
@@ -80,7 +81,7 @@ def api() -> str:
     for room, title in ROOMS.items():
         names = {name: public[name] for name, home in homes.items() if home == room}
         parts += [f"## {title}\n", *_entries(names)]
-        others: Mapping[str, Mapping[str, object]] = {"app": OPERATING, "registry": DECLARING}
+        others: Mapping[str, Mapping[str, object]] = {"app.app": OPERATING, "app.registry": DECLARING}
         beside = others.get(room) or _companions(names.values())
         parts += _entries({name: value for name, value in beside.items() if name not in public.keys() | printed})
         printed |= beside.keys()
@@ -127,6 +128,12 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 # Names
+
+
+def _home(value: object) -> str:
+    """The room that a public name comes from, or the file of the app's."""
+    _package, room, *rest = value.__module__.split(".")
+    return f"{room}.{rest[0]}" if room == "app" else room
 
 
 def _entries(names: Mapping[str, object]) -> Iterator[str]:

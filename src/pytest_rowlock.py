@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def rowlock_server() -> Iterator[str]:
     """The address of a PostgreSQL server of this test process alone, in a temporary folder.
 
-    Override it, answering the address of another server, where a role may create databases.
+    Override it to return the address of another server, where a role may create databases.
     """
     from rowlock.db.embedded import disposable  # noqa: PLC0415  see above
 

@@ -346,7 +346,7 @@ def test_a_job_that_is_claimed_after_it_was_found_is_left_to_its_worker(db: Db, 
             claimed.extend(engine.claim(5))
         return rows
 
-    answer = converse(say, delete.window(Done("delete"), False))
+    answer = converse(say, delete.window(Done("delete")))
     operator.close()
 
     assert answer == done("delete", 15, 5)
@@ -369,9 +369,7 @@ def test_cancel_keeps_to_the_states_that_were_asked_for(
             claimed.extend(engine.claim(5))
         return rows
 
-    answer = converse(
-        say, BulkOperation(VERBS["cancel"], asked, "me", None, on_live=on_live).window(Done("cancel"), False)
-    )
+    answer = converse(say, BulkOperation(VERBS["cancel"], asked, "me", None, on_live=on_live).window(Done("cancel")))
     operator.close()
 
     assert answer == done("cancel", 20 - left, left)

@@ -1,4 +1,4 @@
-"""For your logging configuration: which job a record belongs to, and lines that no data can break, as text or JSON."""
+"""Logging: formatters for text and JSON, and a filter that names the running job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JobFields(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Complete the record; it always passes."""
         fields = vars(record)
-        if "job_id" not in fields:  # else it says itself which job it is about
+        if "job_id" not in fields:  # else the record names its job itself
             job = running.get(None)
             fields["job_id"] = self._missing if job is None else str(job.id)
             for name in _OF_JOB:
@@ -52,7 +52,7 @@ class TextLines(logging.Formatter):
         record.message = record.getMessage()
         record.asctime = self.formatTime(record)
         text = line(self.formatMessage(record))
-        return "\n".join([text, *(lines(more) for more in _stories(self, record))])
+        return "\n".join([text, *(lines(more) for more in _tracebacks(self, record))])
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
         """The line, without its traceback."""
@@ -68,26 +68,26 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The object, on one line."""
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
             "process": record.process,
         }
-        told |= {
+        entry |= {
             name: value
             for name, value in vars(record).items()
-            if name not in _STANDARD and name not in told and value is not None
+            if name not in _STANDARD and name not in entry and value is not None
         }
-        if stories := _stories(self, record):
-            told["traceback"] = "\n".join(stories)
-        return json.dumps(told, default=str, skipkeys=True)
+        if texts := _tracebacks(self, record):
+            entry["traceback"] = "\n".join(texts)
+        return json.dumps(entry, default=str, skipkeys=True)
 
 
-def _stories(formatter: logging.Formatter, record: logging.LogRecord) -> list[str]:
+def _tracebacks(formatter: logging.Formatter, record: logging.LogRecord) -> list[str]:
     """The traceback of a record's error, and the stack that it was logged from."""
     if record.exc_info and not record.exc_text:
         record.exc_text = formatter.formatException(record.exc_info)
     stack = formatter.formatStack(record.stack_info) if record.stack_info else None
-    return [story for story in (record.exc_text, stack) if story]
+    return [text for text in (record.exc_text, stack) if text]

@@ -1,4 +1,4 @@
-"""Which Rowlock this is."""
+"""Version: the installed release of Rowlock."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ COMPOSED = {
         # Channels as identifiers.
         "listens",
     },
-    "observe.py": {
+    "app/app.py": {
         # An app that copies itself; nothing is said.
         "self",
     },

@@ -12,37 +12,23 @@ import pytest
 
 import rowlock
 from rowlock import testing
-from rowlock.app.jobs import Jobs, Looking
-from rowlock.app.observe import Observing
+from rowlock.app import verbs
+from rowlock.app.jobs import Jobs
 from rowlock.app.schedules import Schedules
-from rowlock.app.signals import Signalling
+from rowlock.app.tasks import Using
+from rowlock.app.workflows import Workflows
 from rowlock.cli.program import program
 from rowlock.contrib import django
-from rowlock.model.verb import VERBS
 from tests.house.reading import PACKAGE, ROOT, read
 
-# Verbs that do I/O come in pairs, x and ax.
-PAIRED: dict[type, set[str]] = {
-    rowlock.Rowlock: {
-        "close",
-        "enqueue",
-        "enqueue_call",
-        "enqueue_many",
-        "get",
-        "migrate",
-        "pause",
-        "pauses",
-        "resume",
-    },
-    Signalling: {"signal"},
-    Observing: {"doctor", "explain", "rates", "stats"},
-    rowlock.Job: {"explain", "record", "result", "signal"},
-    Looking: {"events", "failures", "list", "preview"},
-    Jobs: {*VERBS},
-    Schedules: {"add", "edit", "firings", "get", "list", "next", "pause", "remove", "resume", "run_now"},
-    rowlock.Task: {"enqueue"},
-    rowlock.Call: {"enqueue"},
-}
+# What users hold; verbs that do I/O come in pairs there, x and ax.
+HELD = (rowlock.Rowlock, Jobs, Schedules, Workflows, rowlock.Job, rowlock.Task, rowlock.Call, Using)
+PAIRS = [
+    (kind, name)
+    for kind in HELD
+    for name, value in vars(kind).items()
+    if inspect.isfunction(value) and not name.startswith("_") and f"a{name}" in vars(kind)
+]
 
 
 def imported() -> list[str]:
@@ -100,11 +86,25 @@ def test_a_public_method_has_a_docstring(name: str) -> None:
     assert [key for key, member in own.items() if callable(member) and not member.__doc__] == []
 
 
-@pytest.mark.parametrize(("kind", "verb"), [(kind, verb) for kind, verbs in PAIRED.items() for verb in sorted(verbs)])
-def test_a_verb_that_does_io_has_an_async_twin_of_the_same_signature(kind: type, verb: str) -> None:
-    one, other = vars(kind)[verb], vars(kind)[f"a{verb}"]
+@pytest.mark.parametrize(("kind", "name"), PAIRS)
+def test_a_verb_that_does_io_has_an_async_twin_of_the_same_signature(kind: type, name: str) -> None:
+    one, other = vars(kind)[name], vars(kind)[f"a{name}"]
 
-    assert one.__annotations__ == other.__annotations__
+    assert inspect.signature(one) == inspect.signature(other)
+    assert inspect.iscoroutinefunction(other)
+    assert not inspect.iscoroutinefunction(one)
+    assert other.__name__ == f"a{name}"
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_no_verb_is_without_its_twin(kind: type) -> None:
+    functions = {name: value for name, value in vars(kind).items() if inspect.isfunction(value) and name[0] != "_"}
+    paired = {name for one, name in PAIRS if one is kind}
+    coroutines = {name for name, value in functions.items() if inspect.iscoroutinefunction(value)}
+    made_by_verb = {name for name, value in functions.items() if value.__code__.co_filename == verbs.__file__}
+
+    assert coroutines == {f"a{name}" for name in paired}
+    assert made_by_verb <= paired | coroutines
 
 
 def test_every_public_name_is_in_the_documents() -> None:

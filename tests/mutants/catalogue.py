@@ -158,7 +158,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B7",
         "a viewer reads the names of arguments in the reason why they do not fit",
         "tests/dashboard/test_security_shown.py::test_a_viewer_does_not_see_in_a_reason_what_does_not_fit",
-        [Change("conceal.py", 'self.value(_SAID.sub(r"\\1", value))', "self.value(value)")],
+        [Change("app/masking.py", 'self.value(_SAID.sub(r"\\1", value))', "self.value(value)")],
     ),
     Mutant(
         "B8",
@@ -1411,9 +1411,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/db/test_conformance_cancel.py::test_a_cancellation_disappears_with_the_rollback[django]",
         [
             Change(
-                "jobs.py",
-                "        return database.converse(cancelling, connection=lent)\n",
-                "        return database.converse(cancelling)\n",
+                "app/job.py",
+                "        return (yield from Exchange(database, cancelling, connection=lent))\n",
+                "        return (yield from Exchange(database, cancelling))\n",
             ),
         ],
     ),
@@ -1739,8 +1739,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "cli/masking.py",
-                "    return value if reveal else conceal",
-                "    return value if reveal or True else conceal",
+                "    return value if reveal else mask",
+                "    return value if reveal or True else mask",
             )
         ],
     ),

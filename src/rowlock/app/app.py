@@ -1,55 +1,62 @@
-"""Rowlock, the app: what users hold."""
+"""Rowlock: the app, its tasks and its database."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from copy import copy
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from uuid import UUID
 
+from rowlock.app import pauses
+from rowlock.app.checks import check_optional_name
 from rowlock.app.enqueue import Enqueuer
-from rowlock.app.job import Job, refuse_in_loop, show
+from rowlock.app.job import Job, send_signal, show
 from rowlock.app.jobs import Jobs
-from rowlock.app.observe import Observing
-from rowlock.app.pauses import Pauses, pausing, resuming
 from rowlock.app.registry import Tasks
+from rowlock.app.resources import Resources, call_unknown
 from rowlock.app.schedules import Schedules
-from rowlock.app.signals import Signalling
-from rowlock.app.tasks import Call, Task
+from rowlock.app.tasks import Call
+from rowlock.app.verbs import Exchange, Verb, athread, averb, refuse_in_loop, verb
 from rowlock.app.workflows import Workflows
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.results import ResultWaiters
-from rowlock.errors import InvalidOption, TaskError, UnknownTask
+from rowlock.doctor.examine import TARGET, examine
+from rowlock.errors import InvalidOption, RowlockError, TaskError
+from rowlock.explain import explain_job
+from rowlock.model.checkup import Checkup
+from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
-from rowlock.model.payload.arguments import Result, encode_untyped
-from rowlock.model.record import JobRecord
-from rowlock.model.spec import AS_DECLARED, Handler, Keep, TaskSpec
+from rowlock.model.spec import Handler, Keep
+from rowlock.model.stats.series import Series, check_span, check_step
+from rowlock.model.stats.stats import Stats
+from rowlock.store.stats.collect import collect_stats
+from rowlock.store.stats.series import rates
 from rowlock.worker.around import Around, Async, Plain, check_maker
 from rowlock.worker.worker import Worker
 
-P = ParamSpec("P")
+ASGI = Callable[[Any, Any, Any], Awaitable[None]]
+
 R = TypeVar("R")
 AroundFunction = TypeVar("AroundFunction", bound=Around)
 
 
-class Rowlock(Signalling, Observing):
+class Rowlock:
     """An app: its tasks and its database.
 
     The database is `url`, else $ROWLOCK_URL, else $DATABASE_URL; `embedded` is the folder of a private server instead.
     The schema is `schema`, else $ROWLOCK_SCHEMA, else "rowlock". The environment is read when it is first needed.
-    `imports` are the modules that a worker loads to know the tasks. `lifespan` is a function of the app that answers a
-    context manager, plain or async: a worker lives inside it. `connection` is asked at each enqueue which connection of
-    yours to use, and may answer None. Making an app does no I/O.
+    `imports` are the modules that a worker loads to know the tasks. `lifespan` is a function of the app that returns a
+    context manager, plain or async: a worker lives inside it. `connection` is called at each enqueue: it returns the
+    connection of yours to use, or None. Making an app does no I/O.
 
     `pooler` says whether a pooler in transaction mode, such as PgBouncer, stands before the database; unless it is said
     here or in $ROWLOCK_POOLER, that is found out. `listen_url`, else $ROWLOCK_LISTEN_URL, is an address around it, for
@@ -80,7 +87,7 @@ class Rowlock(Signalling, Observing):
         self.tasks = Tasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.workflow = self.tasks.workflow  # @app.workflow, or @app.workflow(version=2)
-        self.hold(
+        self.set_database(
             Database(
                 lambda: find_address(url, embedded),
                 schema,
@@ -91,15 +98,21 @@ class Rowlock(Signalling, Observing):
             )
         )
 
-    def hold(self, database: Database) -> None:
-        """Make what speaks to the database speak to this one."""
+    def set_database(self, database: Database) -> None:
+        """Use this database from now on."""
         self.database = database
-        self.waiting_room = ResultWaiters(self.database)
-        self.schedules = Schedules(self.waiting_room, self.tasks, self._handler_of, self.keep)
-        self.workflows = Workflows(self.waiting_room, self.tasks, self._handler_of, self.keep)
-        self._pauses = Pauses(self.database)
-        self._enqueuer = Enqueuer(self.database, self.waiting_room, self.keep, handler_of=self._handler_of)
-        self.jobs = Jobs(self.database, self.keep, encode=self._encode, enqueuer=self._enqueuer)
+        self.waiting_room = ResultWaiters(database)
+        self._resources = resources = Resources(database, self.waiting_room, self.tasks, self.keep)
+        self.enqueuer = Enqueuer(resources)
+        self.jobs = Jobs(resources, self.enqueuer)
+        self.schedules = Schedules(resources)
+        self.workflows = Workflows(resources)
+
+    def looking(self, *, within: timedelta) -> Self:
+        """This app, read-only: on connections that cannot write, and whose statements take no longer than `within`."""
+        reader = copy(self)
+        reader.set_database(self.database.read_only(timeout=within))
+        return reader
 
     # Declaring tasks
 
@@ -111,7 +124,7 @@ class Rowlock(Signalling, Observing):
             self.tasks.add(task)
 
     def around(self, function: AroundFunction) -> AroundFunction:
-        """Put a context manager around every attempt: a function of the CurrentJob that answers one, plain or async.
+        """Put a context manager around every attempt: a function of the CurrentJob that returns one, plain or async.
 
         The first declared is outermost. Plain ones are entered in the thread of a sync handler, async ones on the loop.
         Around a workflow's attempt all of them are entered on the loop; the plain ones once more around each of its
@@ -134,41 +147,23 @@ class Rowlock(Signalling, Observing):
     def call(self, name: str, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> Call[Any]:
         """A call by the task's name; NAME@VERSION is one version of a workflow."""
         task = self.tasks.get(*unversioned(name))
-        if task is not None:
-            return task.bind(*args, **(kwargs or {}))
-        if args:
-            raise UnknownTask(
-                f"task {name!r} is not known here, so its arguments need names: app.enqueue({name!r}, x=…)"
-            )
-        return Call(self._stranger(name), encode_untyped(kwargs or {}), AS_DECLARED)
+        return call_unknown(self, name, args, kwargs or {}) if task is None else task.bind(*args, **(kwargs or {}))
 
-    def _stranger(self, name: str) -> Task[..., Any]:
-        """A task, or NAME@VERSION a workflow, of which only the name is known."""
-
-        def unknown(**_kwargs: object) -> None:
-            raise UnknownTask(f"task {name!r} is not known in this process")
-
-        known, version = unversioned(name)
-        task: Task[..., Any] = Task(unknown, TaskSpec(name=known, version=version))
-        task.handler = replace(task.handler, result=Result.untyped(f"the result of {name}"))
-        task.app = self
-        return task
-
-    def enqueue_call(self, call: Call[R]) -> Job[R]:
+    @verb("enqueue", instead="await task.aenqueue(…)")
+    def enqueue_call(self, call: Call[R]) -> Verb[Job[R]]:
         """Enqueue one call."""
-        return self._enqueuer.many([call], None)[0]
+        return (yield from self.enqueuer.many([call]))[0]
 
     async def aenqueue_call(self, call: Call[R]) -> Job[R]:
         """Enqueue one call; concurrent calls without a connection or a key share a commit."""
-        return await self._enqueuer.aone(call)
+        return await self.enqueuer.aone(call)
 
-    def enqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
+    @verb("app")
+    def enqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> Verb[list[Job[R]]]:
         """Enqueue many calls, all or none; 100,000 at once are fine."""
-        return self._enqueuer.many(calls, connection)
+        return self.enqueuer.many(calls, connection)
 
-    async def aenqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> list[Job[R]]:
-        """Enqueue many calls, all or none; 100,000 at once are fine."""
-        return await self._enqueuer.amany(calls, connection)
+    aenqueue_many = averb(enqueue_many)
 
     def within(self, connection: object | None) -> AbstractContextManager[None]:
         """Enqueue inside this connection's transaction: `with app.within(connection):`, in async code too.
@@ -177,40 +172,52 @@ class Rowlock(Signalling, Observing):
         """
         return self.database.within.lend(connection)
 
-    # Looking up
+    # Jobs and workflows
 
-    def get(self, job_id: UUID | str) -> Job[Any]:
+    @verb("app")
+    def get(self, job_id: UUID | str) -> Verb[Job[Any]]:
         """The job of that id, live or ended; JobNotFound if there is none."""
-        refuse_in_loop("app.get", "await app.aget(…)")
-        known = check_id(job_id)
-        return self._handle(self.database.join(lambda: show(known), atomic=False))
+        record = yield from Exchange(self.database, partial(show, check_id(job_id)), atomic=False, joins=True)
+        return self._resources.job(str(record.id), task=record.task, version=record.version, queue=record.queue)
 
-    async def aget(self, job_id: UUID | str) -> Job[Any]:
-        """The job of that id, live or ended; JobNotFound if there is none."""
-        known = check_id(job_id)
-        return self._handle(await self.database.ajoin(lambda: show(known), atomic=False))
+    aget = averb(get)
 
-    def _handle(self, record: JobRecord) -> Job[Any]:
-        return Job(
-            str(record.id),
-            task=record.task,
-            queue=record.queue,
-            room=self.waiting_room,
-            handler=self._handler_of(record.task, record.version),
-            keep=self.keep,
+    @verb("app")
+    def explain(self, job_id: UUID | str) -> Verb[Explanation]:
+        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        explaining = partial(explain_job, check_id(job_id), known=self.tasks.handler, keep=self.keep)
+        return (yield from Exchange(self.database, explaining, joins=True))
+
+    aexplain = averb(explain)
+
+    @verb("app")
+    def signal(
+        self,
+        target: UUID | str | Job[Any],
+        name: str,
+        payload: object = None,
+        *,
+        key: str | None = None,
+        connection: object | None = None,
+        by: str | None = None,
+        why: str | None = None,
+    ) -> Verb[bool]:
+        """Send a signal to a workflow, by its Job, its id or its key; a `str` that is a UUID is an id.
+
+        True: it is stored, and one wait for that name takes it, however early or late it comes. False: one with this
+        `key` was sent before. SignalRefused: the workflow has ended, or is being cancelled. Like an enqueue it joins
+        the transaction of `connection`, or of the one that it is `within`. `by` is for somebody who sends it by hand:
+        then an event is written, with `why`.
+        """
+        return send_signal(
+            self.database, target, name, payload, key=key, keep=self.keep, connection=connection, by=by, why=why
         )
 
-    def _handler_of(self, name: str, version: int | None = None) -> Handler:
-        # Whoever enqueues by SQL may name a task as no decorator could.
-        return (self.tasks.get(name, version) or self._stranger("unknown")).handler
+    asignal = averb(signal)
 
-    def _encode(self, task: str, version: int | None, args: Mapping[str, object]) -> str:
-        """Arguments as JSON, checked where this process knows the task."""
-        known = self.tasks.get(task, version)
-        return encode_untyped(args) if known is None else known.arguments.encode_json(args)
+    # Operating
 
-    # Pausing
-
+    @verb("app")
     def pause(
         self,
         *,
@@ -220,69 +227,110 @@ class Rowlock(Signalling, Observing):
         duration: timedelta | None = None,
         why: str | None = None,
         by: str | None = None,
-    ) -> Pause:
+    ) -> Verb[Pause]:
         """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes.
 
         A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
         by `rowlock queues pause` and by the dashboard.
         """
-        return self._pauses.pause(pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by))
+        return pauses.pause(self.database, queue=queue, task=task, until=until, duration=duration, why=why, by=by)
 
-    async def apause(
-        self,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        until: datetime | None = None,
-        duration: timedelta | None = None,
-        why: str | None = None,
-        by: str | None = None,
-    ) -> Pause:
-        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes.
+    apause = averb(pause)
 
-        A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
-        by `rowlock queues pause` and by the dashboard.
-        """
-        query = pausing(queue=queue, task=task, until=until, duration=duration, why=why, by=by)
-        return await self._pauses.apause(query)
-
+    @verb("app")
     def resume(
         self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
-    ) -> bool:
-        """Let a queue or a task go on; answers whether it was paused."""
-        return self._pauses.resume(resuming(queue=queue, task=task, why=why, by=by), task=task)
+    ) -> Verb[bool]:
+        """Let a queue or a task go on; returns whether it was paused."""
+        return pauses.resume(self.database, queue=queue, task=task, why=why, by=by)
 
-    async def aresume(
-        self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
-    ) -> bool:
-        """Let a queue or a task go on; answers whether it was paused."""
-        return await self._pauses.aresume(resuming(queue=queue, task=task, why=why, by=by), task=task)
+    aresume = averb(resume)
 
-    def pauses(self) -> list[Pause]:
+    @verb("app")
+    def pauses(self) -> Verb[list[Pause]]:
         """The pauses that hold now."""
-        return self._pauses.all()
+        return pauses.listed(self.database)
 
-    async def apauses(self) -> list[Pause]:
-        """The pauses that hold now."""
-        return await self._pauses.aall()
+    apauses = averb(pauses)
+
+    @verb("app")
+    def stats(self) -> Verb[Stats]:
+        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
+
+        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
+        """
+        return (yield from Exchange(self.database, collect_stats))
+
+    astats = averb(stats)
+
+    @verb("app")
+    def rates(
+        self,
+        *,
+        span: timedelta = timedelta(hours=1),
+        step: timedelta | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> Verb[Series]:
+        """What workers did within the last `span`, a day at most, in steps: for charts, of all, a queue or a task.
+
+        A step is whole minutes: one, five or ten as the span is long, unless you say.
+        """
+        check_span(span)
+        check_optional_name("queue", queue)
+        check_optional_name("task", task)
+        measuring = partial(rates, span=span, step=check_step(step, span), queue=queue, task=task)
+        return (yield from Exchange(self.database, measuring))
+
+    arates = averb(rates)
+
+    def doctor(self, *, target: timedelta = TARGET) -> Checkup:
+        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
+
+        `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
+        """
+        refuse_in_loop("app.doctor", "await app.adoctor()")
+        return examine(self.database, target=target, longest=self.keep.longest)
+
+    adoctor = athread(doctor)
+
+    def dashboard(
+        self,
+        *,
+        auth: Callable[[Any], object],
+        hosts: Iterable[str] = (),
+        read_only: bool = False,
+        arguments: Literal["viewer", "operator", "admin"] = "operator",
+        webhooks: Sequence[str] | None = None,
+    ) -> ASGI:
+        """The dashboard of this app, as an ASGI app to mount in yours: `Mount("/rowlock", app.dashboard(auth=who))`.
+
+        `auth` says who a request is from: a function of it, plain or async, that returns a
+        `rowlock.dashboard.Visitor` or None; or `rowlock.dashboard.Tokens([…])`. `hosts` are the names under which it is
+        reached, beside the loopback's. With `read_only` nothing can be changed. `arguments` is the least role that sees
+        arguments and results. `webhooks` are the secrets of those who may send signals, else those in
+        $ROWLOCK_WEBHOOK_SECRETS.
+        """
+        # It stands above the app, and its packages come with an extra: so it is imported when it is called for.
+        try:
+            made: ASGI = import_module("rowlock.dashboard").Dashboard(
+                self, auth=auth, hosts=hosts, read_only=read_only, arguments=arguments, webhooks=webhooks
+            )
+        except ModuleNotFoundError as error:
+            raise RowlockError(f"the dashboard needs {error.name}; run: pip install 'rowlock[dashboard]'") from error
+        return made
 
     # Living
 
     def migrate(self, *, roles: bool = False) -> list[str]:
-        """Bring the database's schema up to date; answers the names of the migrations applied.
+        """Bring the database's schema up to date; returns the names of the migrations applied.
 
         With `roles`, also make the roles rowlock_enqueue, _results, _worker, _viewer and _operator, and give each the
         rights it needs and no others.
         """
         return [f"{migration.version:04d}_{migration.name}" for migration in self.database.migrate(roles=roles)]
 
-    async def amigrate(self, *, roles: bool = False) -> list[str]:
-        """Bring the database's schema up to date; answers the names of the migrations applied.
-
-        With `roles`, also make the roles rowlock_enqueue, _results, _worker, _viewer and _operator, and give each the
-        rights it needs and no others.
-        """
-        return await asyncio.to_thread(self.migrate, roles=roles)
+    amigrate = athread(migrate)
 
     def worker(
         self,
@@ -321,7 +369,7 @@ class Rowlock(Signalling, Observing):
         )
 
     def load(self) -> dict[str, Handler]:
-        """Import what `imports` names; answers what a worker needs to run the tasks, by name and alias."""
+        """Import the modules of `imports`; returns the code of all tasks, by name and alias."""
         for module in self.imports:
             import_module(module)
         for task in self.tasks:
@@ -341,15 +389,11 @@ class Rowlock(Signalling, Observing):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.aclose()

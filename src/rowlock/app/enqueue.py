@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 from weakref import ref
 
-from rowlock.app.job import Job, refuse_in_loop
+from rowlock.app.job import Job
+from rowlock.app.resources import Resources
 from rowlock.app.tasks import Call
+from rowlock.app.verbs import Exchange, Verb, ahold
 from rowlock.db.borrowed import physical
-from rowlock.db.database import Database
 from rowlock.db.enqueue_batch import EnqueueBatcher
-from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
-from rowlock.model.spec import Handler, Keep
+from rowlock.model.spec import Handler
 from rowlock.store import operations
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.store.query import Conversation
@@ -33,88 +34,58 @@ class Logged:
     why: str | None
     like: UUID | None
 
-    def enqueuing(self, job: NewJob) -> Callable[[], Conversation[dict[str, Existing]]]:
+    def enqueuing(self, job: NewJob, *, resend: bool = False) -> Conversation[dict[str, Existing]]:
         """Enqueue a job, and write down who did; nobody has if its key was another's."""
-
-        def begin(resend: bool) -> Conversation[dict[str, Existing]]:  # noqa: FBT001  as converse calls it
-            existing = yield from enqueue_all([job], resend=resend)
-            if job.id not in existing:
-                like = None if self.like is None else str(self.like)
-                yield operations.record_enqueued(
-                    job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like
-                )
-            return existing
-
-        return begin
+        existing = yield from enqueue_all([job], resend=resend)
+        if job.id not in existing:
+            like = None if self.like is None else str(self.like)
+            yield operations.record_enqueued(
+                job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like
+            )
+        return existing
 
 
 class Enqueuer:
-    """The way in. A call's own connection is used, else the one that it is `within`, else what `connection` answers."""
+    """Enqueues on a call's own connection, else on the one that it is `within`, else on what `connection` returns."""
 
-    def __init__(
-        self,
-        database: Database,
-        room: ResultWaiters,
-        keep: Keep,
-        *,
-        handler_of: Callable[[str], Handler],
-    ) -> None:
-        self._database = database
-        self._room = room
-        self._keep = keep
-        self._usual = database.within.choose
-        self._handler_of = handler_of
-        self._group = EnqueueBatcher(database)
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._database = resources.database
+        self._usual = resources.database.within.choose
+        self._group = EnqueueBatcher(resources.database)
+
+    def many(self, calls: Iterable[Call[R]], connection: object | None = None) -> Verb[list[Job[R]]]:
+        """Enqueue calls, all or none."""
+        calls = list(calls)
+        return self._on(self._usual(_named(calls, connection)), calls)
+
+    def _on(self, connection: object | None, calls: Sequence[Call[R]]) -> Verb[list[Job[R]]]:
+        jobs = _new_jobs(calls)
+        existing = yield from Exchange(
+            self._database,
+            partial(enqueue_all, jobs),
+            resend=partial(enqueue_all, jobs, resend=True),
+            connection=connection,
+            atomic=takes_several_statements(jobs),
+        )
+        return self._handles(calls, jobs, existing, connection)
 
     async def aone(self, call: Call[R]) -> Job[R]:
-        """Enqueue one call; concurrent calls without a connection or a key share a commit."""
+        """Enqueue one call; concurrent calls without a connection or a key share a commit, as no sync ones can."""
         connection = self._usual(call.options.connection)
         if connection is not None or call.options.key is not None:
-            return (await self._asend([call], connection))[0]
+            return (await ahold(self._on(connection, [call])))[0]
         job = _new_jobs([call])[0]
         await self._group.enqueue(job)
-        handler = call.task.handler
-        return Job(job.id, task=job.task, queue=job.queue, room=self._room, handler=handler, keep=self._keep)
+        return self._handles([call], [job], {}, None)[0]
 
-    def many(self, calls: Iterable[Call[R]], connection: object | None) -> list[Job[R]]:
-        """Enqueue calls, all or none."""
-        calls = list(calls)
-        connection = self._usual(_named(calls, connection))
-        if connection is None:
-            refuse_in_loop("enqueue", "await task.aenqueue(…)")
-        jobs = _new_jobs(calls)
-        existing = self._database.converse(
-            lambda resend: enqueue_all(jobs, resend=resend),
-            connection=connection,
-            atomic=takes_several_statements(jobs),
-        )
-        return self._handles(calls, jobs, existing, connection)
-
-    async def amany(self, calls: Iterable[Call[R]], connection: object | None) -> list[Job[R]]:
-        """Enqueue calls, all or none."""
-        calls = list(calls)
-        return await self._asend(calls, self._usual(_named(calls, connection)))
-
-    def logged(self, call: Call[R], logged: Logged) -> Job[R]:
+    def logged(self, call: Call[R], logged: Logged) -> Verb[Job[R]]:
         """Enqueue one call on a connection of ours, together with the event of it."""
-        jobs = _new_jobs([call])
-        existing = self._database.converse(logged.enqueuing(jobs[0]))
-        return self._handles([call], jobs, existing, None)[0]
-
-    async def alogged(self, call: Call[R], logged: Logged) -> Job[R]:
-        """Enqueue one call on a connection of ours, together with the event of it."""
-        jobs = _new_jobs([call])
-        existing = await self._database.aconverse(logged.enqueuing(jobs[0]))
-        return self._handles([call], jobs, existing, None)[0]
-
-    async def _asend(self, calls: Sequence[Call[R]], connection: object | None) -> list[Job[R]]:
-        jobs = _new_jobs(calls)
-        existing = await self._database.aconverse(
-            lambda resend: enqueue_all(jobs, resend=resend),
-            connection=connection,
-            atomic=takes_several_statements(jobs),
+        [job] = _new_jobs([call])
+        existing = yield from Exchange(
+            self._database, partial(logged.enqueuing, job), resend=partial(logged.enqueuing, job, resend=True)
         )
-        return self._handles(calls, jobs, existing, connection)
+        return self._handles([call], [job], existing, None)[0]
 
     def _handles(
         self,
@@ -123,7 +94,8 @@ class Enqueuer:
         existing: Mapping[str, Existing],
         connection: object | None,
     ) -> list[Job[R]]:
-        room, keep, borrowed = self._room, self._keep, None if connection is None else _reference(connection)
+        room, keep = self._resources.waiting_room, self._resources.keep
+        borrowed = None if connection is None else _reference(connection)
         return [
             Job(
                 job.id if (other := existing.get(job.id)) is None else other.id,
@@ -139,8 +111,8 @@ class Enqueuer:
         ]
 
     def _handler(self, call: Call[Any], other: Existing) -> Handler:
-        """What knows the job that holds a call's key: one that was not to be made may be of another task."""
-        return call.task.handler if other.task == call.task.name else self._handler_of(other.task)
+        """The code of the job that holds a call's key: one that was not to be made may be of another task."""
+        return call.task.handler if other.task == call.task.name else self._resources.handler(other.task)
 
 
 def _named(calls: Sequence[Call[R]], connection: object | None) -> object | None:

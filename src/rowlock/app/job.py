@@ -1,4 +1,4 @@
-"""Jobs as users hold them: the handle that enqueue returns."""
+"""Job: the handle that enqueue returns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ import threading
 from collections.abc import Callable
 from concurrent import futures
 from datetime import timedelta
-from typing import Generic, TypeVar, cast
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from pydantic_core import from_json
 
 from rowlock.app.checks import check_actor, check_why
+from rowlock.app.verbs import Exchange, Verb, averb, refuse_in_loop, verb
 from rowlock.db.borrowed import in_transaction
+from rowlock.db.database import Database
 from rowlock.db.results import ResultWaiters
-from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout, RowlockError
+from rowlock.errors import (
+    InvalidOption,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    NoResult,
+    ResultTimeout,
+    RowlockError,
+)
 from rowlock.explain import explain_job
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobRecord
@@ -23,7 +34,7 @@ from rowlock.model.row import JobEnd
 from rowlock.model.spec import Handler, Keep
 from rowlock.store import operations, results
 from rowlock.store.find import pages
-from rowlock.store.query import Conversation
+from rowlock.store.query import Conversation, alone
 from rowlock.store.schema import make_partitions
 from rowlock.store.workflows.signals import sending
 
@@ -63,8 +74,10 @@ class Job(Generic[R_co]):
         """The job's id, a UUIDv7: ids of one process sort by the time they were made."""
         return UUID(self._id)
 
+    # Two bodies: a thread waits for a future of its own kind, a task for that of its loop.
+
     def result(self, timeout: timedelta | None = None) -> R_co:
-        """Wait for the end of the job and answer what its handler returned.
+        """Wait for the end of the job and return what its handler returned.
 
         Raises JobFailed, JobCancelled, NoResult or JobNotFound if there is no such value, and ResultTimeout if the job
         has not ended in time; a timeout of zero only looks.
@@ -74,7 +87,7 @@ class Job(Generic[R_co]):
         uncommitted = self._may_be_uncommitted()
         database = self._room.database
         if (block := database.within.block()) is not None or seconds == 0:
-            looked = database.converse(self._looking, connection=block, atomic=False)
+            looked = database.converse(partial(alone, results.ends([self._id])), connection=block, atomic=False)
             if looked or seconds == 0:
                 return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
             if uncommitted:
@@ -87,7 +100,7 @@ class Job(Generic[R_co]):
             end.cancel()
 
     async def aresult(self, timeout: timedelta | None = None) -> R_co:
-        """Wait for the end of the job and answer what its handler returned.
+        """Wait for the end of the job and return what its handler returned.
 
         Raises JobFailed, JobCancelled, NoResult or JobNotFound if there is no such value, and ResultTimeout if the job
         has not ended in time; a timeout of zero only looks.
@@ -96,7 +109,7 @@ class Job(Generic[R_co]):
         uncommitted = self._may_be_uncommitted()
         database = self._room.database
         if (block := await database.within.ablock()) is not None or seconds == 0:
-            looked = await database.aconverse(self._looking, connection=block, atomic=False)
+            looked = await database.aconverse(partial(alone, results.ends([self._id])), connection=block, atomic=False)
             if looked or seconds == 0:
                 return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
             if uncommitted:
@@ -108,35 +121,30 @@ class Job(Generic[R_co]):
         finally:
             end.cancel()
 
-    def _looking(self) -> Conversation[list[JobEnd]]:
-        return (yield results.ends([self._id]))
-
-    def record(self) -> JobRecord:
+    @verb("job")
+    def record(self) -> Verb[JobRecord]:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
-        refuse_in_loop("job.record", "await job.arecord()")
-        return self._room.database.join(lambda: show(self.id), atomic=False)
+        return (yield from Exchange(self._room.database, partial(show, self.id), atomic=False, joins=True))
 
-    async def arecord(self) -> JobRecord:
-        """The job as it is now; JobNotFound when it is neither live nor in history."""
-        return await self._room.database.ajoin(lambda: show(self.id), atomic=False)
+    arecord = averb(record)
 
-    def explain(self) -> Explanation:
+    @verb("job")
+    def explain(self) -> Verb[Explanation]:
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        refuse_in_loop("job.explain", "await job.aexplain()")
-        return self._room.database.join(self._explaining())
-
-    async def aexplain(self) -> Explanation:
-        """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        return await self._room.database.ajoin(self._explaining())
-
-    def _explaining(self) -> Callable[[], Conversation[Explanation]]:
-        known = self._handler if self._handler.result.is_declared else None  # else only its name is known here
-        keep = self._handler.spec.keep or self._keep
-        return explain_job(
-            self.id, known=lambda _task, _version: known, keep=keep, uncommitted=self._may_be_uncommitted()
+        handler = self._handler if self._handler.result.is_declared else None  # else only its name is known here
+        explaining = partial(
+            explain_job,
+            self.id,
+            known=lambda _task, _version: handler,
+            keep=self._handler.spec.keep or self._keep,
+            uncommitted=self._may_be_uncommitted(),
         )
+        return (yield from Exchange(self._room.database, explaining, joins=True))
 
-    def cancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> bool:
+    aexplain = averb(explain)
+
+    @verb("job.cancel", instead="await job.acancel()")
+    def cancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> Verb[bool]:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
         A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
@@ -144,28 +152,7 @@ class Job(Generic[R_co]):
         `connection`, or of the one that it is `within`: then all of this holds from the commit on.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
-        database, cancelling = self._room.database, self._cancelling(by, why)
-        lent = database.within.choose(connection)
-        if lent is None:
-            refuse_in_loop("job.cancel", "await job.acancel()")
-        database.converse(lambda: make_partitions(longest=self._keep.longest), connection=lent)
-        return database.converse(cancelling, connection=lent)
-
-    async def acancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> bool:
-        """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
-
-        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
-        workflow that has begun ends when a worker has undone what it did. Like an enqueue it joins the transaction of
-        `connection`, or of the one that it is `within`: then all of this holds from the commit on.
-        JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
-        """
-        database, cancelling = self._room.database, self._cancelling(by, why)
-        lent = database.within.choose(connection)
-        await database.aconverse(lambda: make_partitions(longest=self._keep.longest), connection=lent)
-        return await database.aconverse(cancelling, connection=lent)
-
-    def _cancelling(self, by: str | None, why: str | None) -> Callable[[], Conversation[bool]]:
-        actor, reason = check_actor(by), check_why(why)
+        database, actor, reason = self._room.database, check_actor(by), check_why(why)
         keep = (self._handler.spec.keep or self._keep).cancelled
 
         def cancelling() -> Conversation[bool]:
@@ -174,33 +161,27 @@ class Job(Generic[R_co]):
                 raise not_found(self.id)
             return cancelled
 
-        return cancelling
+        lent = database.within.choose(connection)
+        yield from Exchange(database, partial(make_partitions, longest=self._keep.longest), connection=lent)
+        return (yield from Exchange(database, cancelling, connection=lent))
 
-    def signal(self, name: str, payload: object = None, *, key: str | None = None) -> bool:
+    acancel = averb(cancel)
+
+    @verb("job")
+    def signal(self, name: str, payload: object = None, *, key: str | None = None) -> Verb[bool]:
         """Send the job, a workflow, a signal. True: it is stored. False: one with this `key` was sent before.
 
         SignalRefused when it has ended or is being cancelled. It joins the transaction of the connection that it is
         `within`, like an enqueue.
         """
-        database, converse = self._room.database, sending(self.id, name, payload, key)
-        lent = database.within.choose(None)
-        if lent is None:
-            refuse_in_loop("job.signal", "await job.asignal(…)")
-        return database.converse(converse, connection=lent, atomic=False)
+        return send_signal(self._room.database, self.id, name, payload, key=key, keep=self._keep)
 
-    async def asignal(self, name: str, payload: object = None, *, key: str | None = None) -> bool:
-        """Send the job, a workflow, a signal. True: it is stored. False: one with this `key` was sent before.
+    asignal = averb(signal)
 
-        SignalRefused when it has ended or is being cancelled. It joins the transaction of the connection that it is
-        `within`, like an enqueue.
-        """
-        database, converse = self._room.database, sending(self.id, name, payload, key)
-        return await database.aconverse(converse, connection=database.within.choose(None), atomic=False)
-
-    # What a wait comes to
+    # What a result, or its absence, means
 
     def _checked(self, timeout: timedelta | None) -> float | None:
-        """The timeout in seconds; refuses what there is no use in waiting for."""
+        """The timeout in seconds; raises NoResult for a job that will never have one."""
         if timeout is not None and not isinstance(timeout, timedelta):
             raise InvalidOption(f"timeout={timeout!r} must be a timedelta; write timedelta(seconds=…)")
         if not self._handler.spec.history:
@@ -209,7 +190,7 @@ class Job(Generic[R_co]):
         return None if timeout is None else min(max(timeout.total_seconds(), 0.0), threading.TIMEOUT_MAX)
 
     def _may_be_uncommitted(self) -> bool:
-        """Asked before anybody looks: a job that is not seen after this is then not committed, or rolled back."""
+        """Whether the transaction that enqueued it is open; asked before the job is looked for, and not found."""
         connection = self._borrowed() if self._borrowed is not None else None
         return connection is not None and in_transaction(connection)
 
@@ -279,10 +260,24 @@ def not_found(job_id: UUID) -> JobNotFound:
     return JobNotFound(job_id, f"no job {job_id}: not committed, rolled back, deleted, or its time in history is over")
 
 
-def refuse_in_loop(verb: str, instead: str) -> None:
-    """Sync verbs that would wait for the database, or longer, have no place on an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RowlockError(f"{verb} would block the running event loop; use `{instead}`")
+def send_signal(
+    database: Database,
+    target: UUID | str | Job[Any],
+    name: str,
+    payload: object,
+    *,
+    key: str | None,
+    keep: Keep,
+    connection: object | None = None,
+    by: str | None = None,
+    why: str | None = None,
+) -> Verb[bool]:
+    """Send a signal to a workflow; with an event if somebody sends it by hand."""
+    if by is None and why is not None:
+        raise InvalidOption("why= is for an event, and that is written with by=; say who sends it")
+    actor, reason = None if by is None else check_actor(by), check_why(why)
+    begin = sending(target.id if isinstance(target, Job) else target, name, payload, key, actor=actor, why=reason)
+    lent = database.within.choose(connection)
+    if by is not None:
+        yield from Exchange(database, partial(make_partitions, longest=keep.longest))
+    return (yield from Exchange(database, begin, connection=lent, atomic=False))

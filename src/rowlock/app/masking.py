@@ -1,8 +1,8 @@
-"""What is shown, without what must not be seen: secrets by nobody, arguments and results not by viewers.
+"""Masking: secrets for everybody, arguments and results for viewers.
 
-One pass over whatever a page or a command shows, before it is HTML, JSON or a table, so that none can forget. Users'
-data is known by its type: a field that may hold anything (`Any`) holds what a job was given or has made. Where it is
-text, by its name.
+One pass over all that a page or a command shows, before it is HTML, JSON or a table, so that none can forget. Users'
+data is known by its type: a field that may hold anything (`Any`) holds what a job was given or has made. Text is known
+by its name.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _USERS: Final = frozenset(
         *("error", "errors", "last_error", "message", "traceback", "frames", "workflow_state"),
     )
 )
-"""Names of what users' data is in."""
-# Names of things, which code gives and links are made of: `auth:login` is a task.
+"""Names of fields that hold users' data."""
+# Names that code gives to things, and that links are made of: `auth:login` is a task.
 _NAMES: Final = frozenset(
     (
         *("name", "named", "task", "tasks", "queue", "queues", "schedule", "schedules", "workflow", "workflows"),
         *("step", "current_step", "signal", "path", "to"),
     )
 )
-# What may hold anything and is made by us: without the names above it is everybody's to see.
+# Fields that may hold anything and are made by us: without the names above everybody may see them.
 _OURS: Final = frozenset(("details", "facts"))
-# What may be long, and is shown as it is: the rest, such as forms, is short, and templates take it apart.
+# Fields that may be long, and are shown as they are: the rest, such as forms, is short, and templates take it apart.
 _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
 # Reasons that go on with names and values of arguments, or with what a handler's error said.
 _SAID: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
@@ -46,27 +46,27 @@ _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
 class Fitting(Protocol):
-    """How much of its values a page has room for."""
+    """Cuts values to the room that a page has for them."""
 
     def fit(self, value: Any) -> Any:  # noqa: ANN401  any JSON value
         """The value without its secrets, or the beginning of it."""
 
 
 class Verbatim(str):
-    """A text that we wrote ourselves, such as a statement: nothing in it is a secret, whatever it looks like."""
+    """A text of ours, such as a statement: nothing in it is a secret, whatever it looks like."""
 
     __slots__ = ()
 
 
 def mask(shown: T, *, show_arguments: bool, room: Fitting | None = None) -> T:
     """The same values, made again where something must not be seen; with `room`, what is too long is cut to fit."""
-    return cast("T", _Concealing(show_arguments, room).value(shown))
+    return cast("T", _Masking(show_arguments, room).value(shown))
 
 
-class _Concealing:
+class _Masking:
     """One pass: `whole` is whether users' data may be seen, `room` how much of it there is room for."""
 
-    def __init__(self, whole: bool, room: Fitting | None) -> None:  # noqa: FBT001  as conceal says it
+    def __init__(self, whole: bool, room: Fitting | None) -> None:  # noqa: FBT001  as mask takes it
         self._whole, self._room = whole, room
 
     def value(self, value: Any) -> Any:  # noqa: ANN401  whatever a page shows

@@ -1,4 +1,4 @@
-"""The registry: tasks and workflows as they are declared, by name."""
+"""Registry: the tasks and workflows that are declared, by name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EveryDecorator(Protocol):
 
 
 class Declaring:
-    """What `app.task` is: a decorator of functions, with options or without."""
+    """The decorator `app.task`: of functions, with options or without."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -185,7 +185,7 @@ class Tasks:
         return versions.get(max(versions) if version is None else version)
 
     def handler(self, name: str, version: int | None = None) -> Handler | None:
-        """What it takes to run the task or workflow of that name or alias."""
+        """The code of the task or workflow of that name or alias."""
         task = self.get(name, version)
         return None if task is None else task.handler
 
@@ -194,7 +194,7 @@ class Tasks:
         return sorted({*self._tasks, *self._workflows})
 
     def handlers(self) -> dict[str, Handler]:
-        """What a worker needs, by NAME of tasks and NAME@VERSION of workflows, aliases too.
+        """The code of all of them, by NAME of tasks and NAME@VERSION of workflows, aliases too.
 
         A version of a workflow is also there if its state can be carried to one whose code is.
         """

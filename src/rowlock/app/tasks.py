@@ -1,4 +1,4 @@
-"""Tasks as users hold them: a function with its defaults, and the calls made of it."""
+"""Tasks: functions with their defaults, and the calls made of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
 from rowlock.app.job import Job
+from rowlock.app.verbs import Verb, verb
 from rowlock.errors import TaskError
 from rowlock.model.key import Key
 from rowlock.model.names import check_tags
@@ -164,7 +165,7 @@ class Call(Generic[R_co]):
         return self.task.handler.result
 
     def to_job(self, job_id: str) -> NewJob:
-        """The job that it asks for."""
+        """The row of its job."""
         spec, options = self.task.spec, self.options
         if options is AS_DECLARED:  # the way of bulk: by position, a third of the time
             job = NewJob(
@@ -189,13 +190,14 @@ class Call(Generic[R_co]):
             version=spec.version,
         )
 
-    def enqueue(self) -> Job[R_co]:
+    @verb("enqueue", instead="await task.aenqueue(…)")
+    def enqueue(self) -> Verb[Job[R_co]]:
         """Enqueue this call."""
-        return self._app.enqueue_call(self)
+        return (yield from self._app.enqueuer.many([self]))[0]
 
     async def aenqueue(self) -> Job[R_co]:
         """Enqueue this call."""
-        return await self._app.aenqueue_call(self)
+        return await self._app.enqueuer.aone(self)
 
     def every(
         self,
@@ -239,7 +241,7 @@ def schedule_spec(
     catch_up: CatchUp = "last",
     at_boot: bool = False,
 ) -> ScheduleSpec:
-    """What a schedule of this call asks for; its name is its task's unless given."""
+    """The schedule of this call; its name is its task's unless given."""
     spec, options = call.task.spec, call.options
     check_scheduled(options)
     return ScheduleSpec(

@@ -1,4 +1,4 @@
-"""Workflows as users declare them: a function that remembers, its version, and how older state is carried to it."""
+"""Workflow: a function that remembers, its version, and the migrations of older state."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Workflow(Task[P, R_co]):
 
 
 def carried(versions: Mapping[int, Workflow[..., Any]]) -> dict[int, Handler]:
-    """For versions from which migrations lead to others: the code that they lead to, as far on as they go."""
+    """The newest code that the state of each older version can be migrated to."""
     ways: dict[int, Handler] = {}
     for source in sorted({source for workflow in versions.values() for source in workflow.migrations}, reverse=True):
         leads = [
@@ -97,7 +97,7 @@ class WorkflowDecorator(Protocol):
 
 
 class DeclaringWorkflows:
-    """What `app.workflow` is: a decorator of async functions, with options or without."""
+    """The decorator `app.workflow`: of async functions, with options or without."""
 
     def __init__(self, add: Callable[[Workflow[..., Any]], None]) -> None:
         self._add = add
@@ -155,7 +155,7 @@ class DeclaringWorkflows:
 
 
 def _check_function(function: Callable[..., object]) -> None:
-    """Refuse what cannot be a workflow: it is async, and its first parameter is its context."""
+    """Refuse a function that cannot be a workflow: it is async, and its first parameter is its context."""
     name = name_of(function)
     if not inspect.iscoroutinefunction(function):
         raise TaskError(
@@ -173,9 +173,9 @@ def _check_function(function: Callable[..., object]) -> None:
 
 
 def _check_context(function: Callable[..., object], hints: Mapping[str, Any]) -> None:
-    """Refuse a first parameter that is said to be something else."""
-    said = hints.get(next(iter(inspect.signature(function).parameters)), Any)
-    if said is not Any and not (isinstance(said, type) and issubclass(said, Context)):
+    """Refuse a first parameter that is annotated as something else."""
+    annotated = hints.get(next(iter(inspect.signature(function).parameters)), Any)
+    if annotated is not Any and not (isinstance(annotated, type) and issubclass(annotated, Context)):
         raise _without_context(name_of(function))
 
 

@@ -1,4 +1,4 @@
-"""Check: replay what workflows remember against this process's code, and say where the two differ.
+"""Workflow check: replays recorded histories against this process's code, and reports where they differ.
 
 Nothing is written, no step is called, no job is claimed. Before a deploy it tells whether live workflows could go on.
 """
@@ -37,8 +37,8 @@ ENDED: Final[tuple[WorkflowStatus, ...]] = ("succeeded", "failed", "cancelled")
 _AT_ONCE: Final = 20
 
 
-class _Some(NamedTuple):
-    """Some workflows with what they remember, when that was so, and where the next are."""
+class _Chunk(NamedTuple):
+    """Some workflows with their histories, when they were read, and where the next are."""
 
     now: datetime
     found: list[tuple[RecalledWorkflow, list[StoredStep]]]
@@ -64,24 +64,24 @@ class Check:
         with asyncio.Runner() as runner:
             while self._goes_on:
                 runner.run(self._replay(self._database.converse(self._read, atomic=False)))
-        return self._answer
+        return self._result
 
     async def arun(self) -> WorkflowCheck:
         """Check them in this loop."""
         while self._goes_on:
             await self._replay(await self._database.aconverse(self._read, atomic=False))
-        return self._answer
+        return self._result
 
     @property
     def _goes_on(self) -> bool:
         return self._left > 0 and not self._is_whole
 
     @property
-    def _answer(self) -> WorkflowCheck:
+    def _result(self) -> WorkflowCheck:
         return WorkflowCheck(tuple(self._checked), is_whole=self._is_whole)
 
-    def _read(self) -> Conversation[_Some]:
-        """The next few, and what they remember."""
+    def _read(self) -> Conversation[_Chunk]:
+        """Read the next few, and what they remember."""
         [now] = yield schema.now()
         page = yield from records.page(self._wanted, limit=min(self._left, _AT_ONCE), before=self._before)
         ids = [str(record.id) for record in page.records]
@@ -89,26 +89,26 @@ class Check:
         found: list[RecalledWorkflow] = yield recall_workflows(ids)
         for job, step in (yield recall_steps(ids)):
             remembered[job].append(step)
-        return _Some(now, [(one, remembered[one.id]) for one in sorted(found, reverse=True)], page.next)
+        return _Chunk(now, [(one, remembered[one.id]) for one in sorted(found, reverse=True)], page.next)
 
-    async def _replay(self, some: _Some) -> None:
+    async def _replay(self, some: _Chunk) -> None:
         self._left -= _AT_ONCE
         self._before, self._is_whole = some.next, some.next is None
         for one, steps in some.found:
             handler = self._handlers.get(versioned(one.workflow, one.version))
             if handler is None or (handler.version != one.version and one.status in ENDED):
-                self._say(one, "no code", None)
+                self._add(one, "no code", None)
                 continue
             if handler.version == one.version:
                 # In a task, which has a context of its own.
-                said = await asyncio.create_task(_replayed(one, handler, steps, some.now))
+                fault = await asyncio.create_task(_replayed(one, handler, steps, some.now))
             else:
-                said = _carried_over(one, handler)
-            self._say(one, "fits" if said is None else "differs", said)
+                fault = _carried_over(one, handler)
+            self._add(one, "fits" if fault is None else "differs", fault)
 
-    def _say(self, one: RecalledWorkflow, verdict: Verdict, said: str | None) -> None:
+    def _add(self, one: RecalledWorkflow, verdict: Verdict, fault: str | None) -> None:
         self._checked.append(
-            CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.status, one.key, verdict, said)
+            CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.status, one.key, verdict, fault)
         )
 
 
@@ -161,14 +161,14 @@ def _row(one: RecalledWorkflow) -> ClaimedJob:
 
 
 class _Silent:
-    """Holds no conversation: code that wants one, for a fence, is not inside of a step."""
+    """Refuses conversations: code that wants one, for a fence, is not inside of a step."""
 
     def converse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
-        raise _speechless()
+        raise _refused()
 
     async def aconverse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> Never:  # noqa: ARG002  as Speaks
-        raise _speechless()
+        raise _refused()
 
 
-def _speechless() -> RowlockError:
+def _refused() -> RowlockError:
     return RowlockError("a check writes nothing; call current_job().fence() inside of a step, which it does not run")

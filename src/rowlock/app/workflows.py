@@ -1,28 +1,26 @@
-"""Workflows in operators' hands: list them, look at what one has done, and go on from one of its steps in a new job.
+"""Workflows for operators: list them, show what one has done, fork, check and terminate them.
 
-What else is done with them, cancel and retry before all, is done with `app.jobs`, as with any job.
+The rest, cancel and retry before all, is done with `app.jobs`, as with any job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, get_args
 from uuid import UUID
 
-from rowlock.app.checks import check_actor, check_why
-from rowlock.app.job import Job, not_found, refuse_in_loop
-from rowlock.app.jobs import check_limit, enough_after
-from rowlock.app.registry import Tasks
+from rowlock.app.checks import check_actor, check_limit, check_optional_id, check_optional_name, check_why, enough_after
+from rowlock.app.job import Job, not_found
+from rowlock.app.resources import Resources
+from rowlock.app.verbs import Exchange, Verb, averb, refuse_in_loop, verb
 from rowlock.app.workflow_check import Check
-from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.model.filter import check_id
 from rowlock.model.ids import new_id
-from rowlock.model.names import MAX_KEY, MAX_NAME, check_text, check_version, shown
-from rowlock.model.payload.arguments import encode_untyped
+from rowlock.model.names import MAX_KEY, check_text, check_version, shown
 from rowlock.model.record import JobRecord
-from rowlock.model.spec import Handler, Keep
 from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck, WorkflowPage, WorkflowRecord, WorkflowStatus
 from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineChild, TimelineSignal, TimelineStep
 from rowlock.store.operations import cancel_one
@@ -50,17 +48,14 @@ STATUSES: Final[tuple[WorkflowStatus, ...]] = get_args(WorkflowStatus)
 class Workflows:
     """The workflows of an app: `app.workflows.show(job.id)`, `app.workflows.fork(job.id, from_step="charge")`."""
 
-    def __init__(
-        self, room: ResultWaiters, tasks: Tasks, handler_of: Callable[[str, int | None], Handler], keep: Keep
-    ) -> None:
-        self._database = room.database
-        self._room = room
-        self._tasks = tasks
-        self._handler_of = handler_of
-        self._keep = keep
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._database = resources.database
+        self._keep = resources.keep
 
-    # Looking
+    # Reading
 
+    @verb("app.workflows")
     def list(
         self,
         *,
@@ -72,42 +67,35 @@ class Workflows:
         limit: int = 50,
         before: UUID | str | None = None,
         within: timedelta | None = None,
-    ) -> WorkflowPage:
+    ) -> Verb[WorkflowPage]:
         """The newest workflows that match, live and ended; `before` is the `next` of the page before.
 
-        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
-        """
-        refuse_in_loop("app.workflows.list", "await app.workflows.alist(…)")
-        wanted = _wanted(workflow, version, status, queue, key)
-        return self._database.converse(_page(wanted, limit, before, within), atomic=False)
-
-    async def alist(
-        self,
-        *,
-        workflow: str | None = None,
-        version: int | None = None,
-        status: WorkflowStatus | Iterable[WorkflowStatus] | None = None,
-        queue: str | None = None,
-        key: str | None = None,
-        limit: int = 50,
-        before: UUID | str | None = None,
-        within: timedelta | None = None,
-    ) -> WorkflowPage:
-        """The newest workflows that match, live and ended; `before` is the `next` of the page before.
-
-        With `within` it looks for about so long and answers what it has found; if there is a `next`, there may be more.
+        With `within` it looks for about so long and returns what it has found; if there is a `next`, there may be more.
         """
         wanted = _wanted(workflow, version, status, queue, key)
-        return await self._database.aconverse(_page(wanted, limit, before, within), atomic=False)
+        most, start = check_limit(limit), check_optional_id(before)
+        return (
+            yield from Exchange(
+                self._database,
+                lambda: records.page(wanted, limit=most, before=start, enough=enough_after(within)),
+                atomic=False,
+            )
+        )
 
-    def show(self, job_id: UUID | str) -> Timeline:
-        """What a workflow has done, step by step, and what it waits for; NotAWorkflow for a job of a plain task."""
-        refuse_in_loop("app.workflows.show", "await app.workflows.ashow(…)")
-        return self._database.converse(_show(job_id), atomic=False)
+    alist = averb(list)  # noqa: A003  the verb above
 
-    async def ashow(self, job_id: UUID | str) -> Timeline:
+    @verb("app.workflows")
+    def show(self, job_id: UUID | str) -> Verb[Timeline]:
         """What a workflow has done, step by step, and what it waits for; NotAWorkflow for a job of a plain task."""
-        return await self._database.aconverse(_show(job_id), atomic=False)
+        known = check_id(job_id)
+        timeline = yield from Exchange(self._database, partial(records.show, known, "app.workflows.show"), atomic=False)
+        if timeline is None:
+            raise not_found(known)
+        return timeline
+
+    ashow = averb(show)
+
+    # Replaying needs a loop: the caller's, or one of its own.
 
     def check(self, *, workflow: str | None = None, ended: bool = False, limit: int = 1000) -> WorkflowCheck:
         """Replay what the newest live workflows remember against this process's code, and say where the two differ.
@@ -127,14 +115,15 @@ class Workflows:
         return await self._check(workflow, ended=ended, limit=limit).arun()
 
     def _check(self, workflow: str | None, *, ended: bool, limit: int) -> Check:
-        if workflow is not None:
-            check_text("workflow", workflow, limit=MAX_NAME)
         if type(limit) is not int or limit < 1:
             raise InvalidOption(f"limit={shown(limit)} must be a whole number of 1 or more")
-        return Check(self._database, self._tasks.handlers(), workflow=workflow, ended=ended, limit=limit)
+        handlers = self._resources.tasks.handlers()
+        named = check_optional_name("workflow", workflow)
+        return Check(self._database, handlers, workflow=named, ended=ended, limit=limit)
 
-    # Doing
+    # Changing
 
+    @verb("app.workflows")
     def fork(
         self,
         job_id: UUID | str,
@@ -144,7 +133,7 @@ class Workflows:
         version: int | None = None,
         by: str | None = None,
         why: str | None = None,
-    ) -> Job[Any]:
+    ) -> Verb[Job[Any]]:
         """Go on from a step of a workflow, live or ended, in a new job, which remembers what was done before that step.
 
         The step is run anew, and all that the code calls after it. `args` are other arguments, by name; those that are
@@ -152,79 +141,9 @@ class Workflows:
         and its signals; but if the new job fails, it undoes what it remembers, whoever did it. Of one that was undone
         nothing stands any more: its fork begins anew. An event is written for both.
         """
-        refuse_in_loop("app.workflows.fork", "await app.workflows.afork(…)")
-        fork_id = new_id()
-        forking = self._forking(job_id, fork_id, from_step=from_step, args=args, version=version, by=by, why=why)
-        self._database.converse(lambda: make_partitions(longest=self._keep.longest))
-        return self._handle(fork_id, self._database.converse(forking))
-
-    async def afork(
-        self,
-        job_id: UUID | str,
-        *,
-        from_step: str,
-        args: Mapping[str, object] | None = None,
-        version: int | None = None,
-        by: str | None = None,
-        why: str | None = None,
-    ) -> Job[Any]:
-        """Go on from a step of a workflow, live or ended, in a new job, which remembers what was done before that step.
-
-        The step is run anew, and all that the code calls after it. `args` are other arguments, by name; those that are
-        not named stay as they were. `version` is that of other code. The workflow itself is left as it is, with its key
-        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. Of one that was undone
-        nothing stands any more: its fork begins anew. An event is written for both.
-        """
-        fork_id = new_id()
-        forking = self._forking(job_id, fork_id, from_step=from_step, args=args, version=version, by=by, why=why)
-        await self._database.aconverse(lambda: make_partitions(longest=self._keep.longest))
-        return self._handle(fork_id, await self._database.aconverse(forking))
-
-    def terminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> bool:
-        """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
-
-        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
-        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
-        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
-        """
-        refuse_in_loop("app.workflows.terminate", "await app.workflows.aterminate(…)")
-        known, terminating, cancelling = self._terminating(job_id, by, why)
-        self._database.converse(lambda: make_partitions(longest=self._keep.longest))
-        ended = self._database.converse(terminating)
-        for child in ended.children:
-            self._database.converse(cancelling(child))
-        return _has_terminated(known, ended)
-
-    async def aterminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> bool:
-        """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
-
-        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
-        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
-        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
-        """
-        known, terminating, cancelling = self._terminating(job_id, by, why)
-        await self._database.aconverse(lambda: make_partitions(longest=self._keep.longest))
-        ended = await self._database.aconverse(terminating)
-        for child in ended.children:
-            await self._database.aconverse(cancelling(child))
-        return _has_terminated(known, ended)
-
-    # Between the lines
-
-    def _forking(
-        self,
-        job_id: UUID | str,
-        fork_id: str,
-        *,
-        from_step: str,
-        args: Mapping[str, object] | None,
-        version: int | None,
-        by: str | None,
-        why: str | None,
-    ) -> Callable[[], Conversation[Forked]]:
-        known, step = check_id(job_id), check_text("from_step", from_step, limit=MAX_KEY)
+        known, fork_id = check_id(job_id), new_id()
+        step, other = check_text("from_step", from_step, limit=MAX_KEY), _check_version(version)
         actor, reason = check_actor(by), check_why(why)
-        wanted = None if version is None else check_version(version)
         if args is not None and not isinstance(args, Mapping):
             raise InvalidOption(f"args={shown(args)} must be a mapping of arguments by name; write args={{'x': 1}}")
 
@@ -237,8 +156,8 @@ class Workflows:
                 known,
                 new_id=fork_id,
                 step=step,
-                args=None if args is None else self._encoded(timeline.job, args, wanted),
-                version=wanted,
+                args=None if args is None else self._replaced(timeline.job, args, other),
+                version=other,
                 actor=actor,
                 why=reason,
             )
@@ -246,32 +165,38 @@ class Workflows:
                 raise not_found(known)
             return forked[0]
 
-        return forking
+        yield from Exchange(self._database, partial(make_partitions, longest=self._keep.longest))
+        forked = yield from Exchange(self._database, forking)
+        return self._resources.job(fork_id, task=forked.task, version=forked.version, queue=forked.queue)
 
-    def _terminating(
-        self, job_id: UUID | str, by: str | None, why: str | None
-    ) -> tuple[UUID, Callable[[], Conversation[Terminated]], Callable[[str], Callable[[], Conversation[object]]]]:
-        """Its id, what ends it, and what cancels a child of it that was locked meanwhile."""
-        known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
-        return (
-            known,
-            lambda: records.terminating(known, actor=actor, why=reason, keep=keep),
-            lambda child: lambda: cancel_one(child, actor=actor, why=reason, keep=keep),
-        )
+    afork = averb(fork)
 
-    def _encoded(self, job: JobRecord, args: Mapping[str, object], version: int | None) -> str:
+    def _replaced(self, job: JobRecord, args: Mapping[str, object], version: int | None) -> str:
         """The arguments of a workflow with others in their place, checked where this process knows its code."""
         if not isinstance(job.args, dict):
             raise InvalidOption(
                 f"the arguments of workflow {job.id} cannot be read here, so none of them can be replaced"
             )
-        declared = self._tasks.get(job.task, version or job.version)
-        whole = job.args | dict(args)
-        return encode_untyped(whole) if declared is None else declared.arguments.encode_json(whole)
+        return self._resources.encode(job.task, version or job.version, job.args | dict(args))
 
-    def _handle(self, fork_id: str, forked: Forked) -> Job[Any]:
-        handler = self._handler_of(forked.task, forked.version)
-        return Job(fork_id, task=forked.task, queue=forked.queue, room=self._room, handler=handler, keep=self._keep)
+    @verb("app.workflows")
+    def terminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> Verb[bool]:
+        """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
+
+        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
+        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
+        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
+        """
+        known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
+        yield from Exchange(self._database, partial(make_partitions, longest=self._keep.longest))
+        ended = yield from Exchange(
+            self._database, partial(records.terminating, known, actor=actor, why=reason, keep=keep)
+        )
+        for child in ended.children:  # that were locked meanwhile
+            yield from Exchange(self._database, partial(cancel_one, child, actor=actor, why=reason, keep=keep))
+        return _has_terminated(known, ended)
+
+    aterminate = averb(terminate)
 
 
 def _has_terminated(job_id: UUID, ended: Terminated) -> bool:
@@ -291,15 +216,12 @@ def _wanted(
     queue: str | None,
     key: str | None,
 ) -> WorkflowFilter:
-    for name, text, limit in (("workflow", workflow, MAX_NAME), ("queue", queue, MAX_NAME), ("key", key, MAX_KEY)):
-        if text is not None:
-            check_text(name, text, limit=limit)
     return WorkflowFilter(
-        workflow=workflow,
-        version=None if version is None else check_version(version),
+        workflow=check_optional_name("workflow", workflow),
+        version=_check_version(version),
         statuses=None if status is None else _statuses(status),
-        queue=queue,
-        key=key,
+        queue=check_optional_name("queue", queue),
+        key=check_optional_name("key", key, MAX_KEY),
     )
 
 
@@ -312,20 +234,5 @@ def _statuses(status: WorkflowStatus | Iterable[WorkflowStatus]) -> tuple[Workfl
     return named
 
 
-def _page(
-    wanted: WorkflowFilter, limit: int, before: UUID | str | None, within: timedelta | None
-) -> Callable[[], Conversation[WorkflowPage]]:
-    most, start = check_limit(limit), None if before is None else check_id(before)
-    return lambda: records.page(wanted, limit=most, before=start, enough=enough_after(within))
-
-
-def _show(job_id: UUID | str) -> Callable[[], Conversation[Timeline]]:
-    known = check_id(job_id)
-
-    def showing() -> Conversation[Timeline]:
-        timeline = yield from records.show(known, "app.workflows.show")
-        if timeline is None:
-            raise not_found(known)
-        return timeline
-
-    return showing
+def _check_version(version: int | None) -> int | None:
+    return None if version is None else check_version(version)

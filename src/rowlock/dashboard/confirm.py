@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from rowlock.app.jobs import enough_after
+from rowlock.app.checks import enough_after
 from rowlock.dashboard.desk import Desk
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.model.filter import Filter

@@ -1,4 +1,4 @@
-"""Database: runs conversations on connections of ours or on the caller's."""
+"""Database: runs queries and conversations, on our connections or on the caller's."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from typing import TypeVar
 
 import psycopg
 
-from rowlock.db import borrowed, migrate
+from rowlock.db import borrowed, migrate, session
 from rowlock.db.address import DEADLINE, LISTEN_URL, POOLER, Address, Schema, find_schema, writable
 from rowlock.db.embedded.server import embedded
 from rowlock.db.errors import ErrorKind, error_kind, first_line, is_connection_lost
 from rowlock.db.migrate import roles_script as role_script
 from rowlock.db.pool import AsyncPool, Pool
-from rowlock.db.session import Server, aconverse, arun, connect, converse, run
+from rowlock.db.session import Server, connect
 from rowlock.db.setting import SettingValue
 from rowlock.db.within import Framework, Within
 from rowlock.errors import Locked, RowlockError, SchemaMissing
-from rowlock.store.query import Conversation
+from rowlock.store.query import Conversation, Query, alone
 from rowlock.store.schema import Migration, newest
 
 T = TypeVar("T")
@@ -175,27 +175,40 @@ class Database:
             endowing = role_script(connection, self.schema) if roles else ""
         return (migrate.script(missing, self.schema) if missing else "") + endowing
 
+    def run(self, query: Query[T]) -> list[T]:
+        """Run one statement on one of our connections; returns its rows."""
+        return self.converse(partial(alone, query), atomic=False)
+
+    async def arun(self, query: Query[T]) -> list[T]:
+        """As `run`, for async callers."""
+        return await self.aconverse(partial(alone, query), atomic=False)
+
     def converse(
-        self, begin: Callable[[], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+        self,
+        begin: Callable[[], Conversation[T]],
+        *,
+        resend: Callable[[], Conversation[T]] | None = None,
+        connection: object | None = None,
+        atomic: bool = True,
     ) -> T:
         """Hold a conversation: on the caller's connection, else on one of ours; all of it or nothing if `atomic`.
 
-        `begin` is told whether this is a resend: when our connection breaks, the commit may have happened or not, and
-        the conversation is held again on a new one. So a server that is started anew is a pause, and no error.
+        When our connection breaks, the commit may have happened or not, and the conversation is begun again on a new
+        one: by `resend`, where that differs. So a server that is started anew is a pause, and no error.
         """
         if connection is not None:
-            return borrowed.converse(connection, begin(False), self.schema, atomic=atomic)
-        resend, patience = False, _Patience(self._seconds())
+            return borrowed.converse(connection, begin(), self.schema, atomic=atomic)
+        patience = _Patience(self._seconds())
         while True:
             try:
-                return self._converse(begin(resend), atomic=atomic or resend)
+                return self._converse(begin(), atomic=atomic)
             except psycopg.Error as error:
                 pause = patience.after(error, reached=self._reached)
                 if pause is None:
                     raise self.explained(error) from error
                 if is_connection_lost(error):
                     self._pool.close()
-                    resend = True
+                    begin, atomic = resend or begin, True
             time.sleep(pause)
 
     def _converse(self, conversation: Conversation[T], *, atomic: bool) -> T:
@@ -203,25 +216,30 @@ class Database:
         with self._pool.connection() as connection:
             self._reached = True
             with connection.transaction() if atomic else nullcontext():
-                return converse(partial(run, connection.cursor(), schema=self.schema), conversation)
+                return session.converse(partial(session.run, connection.cursor(), schema=self.schema), conversation)
 
     async def aconverse(
-        self, begin: Callable[[], Conversation[T]], *, connection: object | None = None, atomic: bool = True
+        self,
+        begin: Callable[[], Conversation[T]],
+        *,
+        resend: Callable[[], Conversation[T]] | None = None,
+        connection: object | None = None,
+        atomic: bool = True,
     ) -> T:
         """As `converse`, for async callers."""
         if connection is not None:
-            return await borrowed.aconverse(connection, begin(False), self.schema, atomic=atomic)
-        resend, patience = False, _Patience(self._seconds())
+            return await borrowed.aconverse(connection, begin(), self.schema, atomic=atomic)
+        patience = _Patience(self._seconds())
         while True:
             try:
-                return await self._aconverse(begin(resend), atomic=atomic or resend)
+                return await self._aconverse(begin(), atomic=atomic)
             except psycopg.Error as error:
                 pause = patience.after(error, reached=self._reached)
                 if pause is None:
                     raise self.explained(error) from error
                 if is_connection_lost(error):
                     await self._apool.close()
-                    resend = True
+                    begin, atomic = resend or begin, True
             await asyncio.sleep(pause)
 
     async def _aconverse(self, conversation: Conversation[T], *, atomic: bool) -> T:
@@ -229,15 +247,9 @@ class Database:
         async with self._apool.connection() as connection:
             self._reached = True
             async with connection.transaction() if atomic else nullcontext():
-                return await aconverse(partial(arun, connection.cursor(), schema=self.schema), conversation)
-
-    def join(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
-        """As `converse`, in the transaction block that the app's framework has open here; else on one of ours."""
-        return self.converse(begin, connection=self.within.block(), atomic=atomic)
-
-    async def ajoin(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
-        """As `join`, for async callers."""
-        return await self.aconverse(begin, connection=await self.within.ablock(), atomic=atomic)
+                return await session.aconverse(
+                    partial(session.arun, connection.cursor(), schema=self.schema), conversation
+                )
 
     def explained(self, error: psycopg.Error) -> Exception:
         """The error to raise for what PostgreSQL said."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -95,7 +96,9 @@ class _LoopBatcher:
 
     async def _insert(self, new: Sequence[NewJob]) -> None:
         await self._database.aconverse(
-            lambda resend: enqueue_all(new, resend=resend), atomic=takes_several_statements(new)
+            partial(enqueue_all, new),
+            resend=partial(enqueue_all, new, resend=True),
+            atomic=takes_several_statements(new),
         )
 
 

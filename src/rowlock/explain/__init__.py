@@ -29,14 +29,10 @@ HandlerLookup = Callable[[str, int | None], Handler | None]
 
 def explain_job(
     job_id: UUID, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False
-) -> Callable[[], Conversation[Explanation]]:
-    """A conversation that explains a job. `uncommitted`: as far as we know, its enqueue has not been committed."""
-
-    def begin() -> Conversation[Explanation]:
-        situation = yield from store.gather_facts(job_id)
-        return explanation_of(situation, known=known, keep=keep, uncommitted=uncommitted)
-
-    return begin
+) -> Conversation[Explanation]:
+    """Explain a job. `uncommitted`: whoever enqueued it has not committed yet, as far as we know."""
+    situation = yield from store.gather_facts(job_id)
+    return explanation_of(situation, known=known, keep=keep, uncommitted=uncommitted)
 
 
 def explanation_of(situation: Situation, *, known: HandlerLookup, keep: Keep, uncommitted: bool = False) -> Explanation:

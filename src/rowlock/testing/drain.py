@@ -1,4 +1,4 @@
-"""Drain: due jobs are run to their end, here and now, by the same statements and the same calls as in a worker."""
+"""Drain: runs due jobs here and now, by the statements and calls of a worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from rowlock.app.app import Rowlock
-from rowlock.app.job import refuse_in_loop
+from rowlock.app.verbs import refuse_in_loop
 from rowlock.db import borrowed
 from rowlock.db.borrowed import lent
 from rowlock.db.borrowed.joining import TransactionEnd
@@ -28,7 +28,7 @@ from rowlock.store import claim, jobs, queues, schema, settle, upkeep, workers
 from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation, Query
 from rowlock.testing.drained import Attempt, Drained
-from rowlock.testing.memory import Converse, DrainMemory
+from rowlock.testing.memory import Begin, Converse, DrainMemory
 from rowlock.testing.side_loop import InThread, in_framework_thread, in_side_loop
 from rowlock.worker.around import checked, enter
 from rowlock.worker.attempt import RunningAttempt as WorkersAttempt
@@ -67,8 +67,8 @@ def drain(
     async def main(in_thread: InThread) -> Drained:
         offered = None if connection is None else lent.FromThread(connection, in_thread)
 
-        def converse(begin: Callable[[], Conversation[T]]) -> Awaitable[T]:
-            return in_thread(partial(app.database.converse, begin, connection=connection))
+        def converse(begin: Begin[T], resend: Begin[T] | None = None) -> Awaitable[T]:
+            return in_thread(partial(app.database.converse, begin, resend=resend, connection=connection))
 
         return await _Drain(app, converse, in_thread, queues=queues, limit=limit, raising=raising).run(offered)
 
@@ -103,8 +103,8 @@ async def adrain(
     connection = await app.database.within.ablock() if connection is None else connection
     offered = None if connection is None else lent.from_loop(connection, asyncio.get_running_loop())
 
-    def converse(begin: Callable[[], Conversation[T]]) -> Awaitable[T]:
-        return app.database.aconverse(begin, connection=connection)
+    def converse(begin: Begin[T], resend: Begin[T] | None = None) -> Awaitable[T]:
+        return app.database.aconverse(begin, resend=resend, connection=connection)
 
     drained = await _Drain(app, converse, in_framework_thread, queues=queues, limit=limit, raising=raising).run(offered)
     own = None if connection is not None or drained.attempts else _own_transaction(app)
@@ -129,7 +129,7 @@ def _own_transaction(app: Rowlock) -> object | None:
 
 
 def _refuse_unseen(queues: set[str]) -> None:
-    """Nothing was run, and in the caller's transaction there is something: a test would believe that there is not."""
+    """Raise if nothing was run and the caller's transaction has due jobs: a test would believe that there are none."""
     if queues:
         raise InvalidOption(
             f"drain has looked on a connection of its own, and found no job; in the open transaction of the app's "
@@ -207,7 +207,7 @@ class _Drain:
         return Drained(tuple(self._attempts), self._expired)
 
     async def _work(self) -> None:
-        while (row := await self._converse(self._claim)) is not None:
+        while (row := await self._converse(self._claim, partial(self._claim, resend=True))) is not None:
             if len(self._attempts) == self._limit:
                 raise self._endless(row)
             self._errors.clear()
@@ -217,7 +217,8 @@ class _Drain:
                 if isinstance(outcome, Committed):
                     outcome = Succeeded(outcome.result)
                 else:
-                    await self._converse(partial(self._settle, row, outcome))
+                    settling = partial(self._settle, row, outcome)
+                    await self._converse(settling, partial(settling, resend=True))
             except Exception as trouble:
                 raise trouble from error  # which may be what broke the transaction
             kept = None if isinstance(error, Interruption) else error
@@ -245,12 +246,12 @@ class _Drain:
             raise
         return attempt.result()
 
-    def converse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
-        """What a sync handler asks the database, on the connection where its job is."""
+    def converse(self, begin: Begin[T], *, atomic: bool = True) -> T:
+        """Hold a conversation for a sync handler, on the connection where its job is."""
         return self._app.database.converse(begin, connection=self._offered, atomic=atomic)
 
-    async def aconverse(self, begin: Callable[[], Conversation[T]], *, atomic: bool = True) -> T:
-        """What an async handler asks the database, on the connection where its job is."""
+    async def aconverse(self, begin: Begin[T], *, atomic: bool = True) -> T:
+        """Hold a conversation for an async handler, on the connection where its job is."""
         return await self._app.database.aconverse(begin, connection=self._offered, atomic=atomic)
 
     async def _find_ground(self, stack: AsyncExitStack) -> TransactionProvider:
@@ -266,7 +267,7 @@ class _Drain:
         return ground
 
     def choose(self, named: object | None) -> object | None:
-        """The connection meant where a handler has named this one."""
+        """The connection to use where a handler has named this one."""
         return self._ground.choose(named)
 
     def transaction(self, connection: object | None, last: TransactionEnd) -> AbstractContextManager[object]:
@@ -280,7 +281,7 @@ class _Drain:
             yield lent
 
     def _say(self, row: ClaimedJob, share: float, note: str | None) -> None:
-        """The latest word of an attempt on how far it is."""
+        """Keep the latest progress of an attempt."""
         self._said[row.token] = (row, share, note)
 
     def _last_words(self, row: ClaimedJob) -> list[tuple[ClaimedJob, float, str | None]]:
@@ -293,7 +294,7 @@ class _Drain:
         self._retention.learn((yield queues.settings()))
         yield self._register()
 
-    def _claim(self, resend: bool) -> Conversation[ClaimedJob | None]:  # noqa: FBT001  as Database.converse calls it
+    def _claim(self, *, resend: bool = False) -> Conversation[ClaimedJob | None]:
         if resend:
             yield workers.hand_back(worker=self._worker)
         if not (yield workers.renew(worker=self._worker)):  # somebody moved the clock past our lease
@@ -311,7 +312,7 @@ class _Drain:
         return rows[0] if rows else None
 
     def _expire(self) -> Conversation[int]:
-        """What a worker's upkeep ends, where nobody claims."""
+        """Cancel expired jobs, as a worker's upkeep does where nobody claims."""
         ended = 0
         while chunk := (yield upkeep.expire(keep=self._app.keep.cancelled))[0]:
             ended += chunk
@@ -330,7 +331,7 @@ class _Drain:
             lease=_LEASE,
         )
 
-    def _settle(self, row: ClaimedJob, outcome: Unsettled, resend: bool) -> Conversation[None]:  # noqa: FBT001  as above
+    def _settle(self, row: ClaimedJob, outcome: Unsettled, *, resend: bool = False) -> Conversation[None]:
         if row.token in self._said:
             yield jobs.progress([self._said[row.token]])
         written = yield self._end(row, outcome) if isinstance(outcome, Ended) else self._give_back(row, outcome)
@@ -368,7 +369,7 @@ class _Drain:
         yield workers.leave(worker=self._worker)
 
     def _endless(self, row: ClaimedJob) -> RowlockError:
-        """What was claimed is handed back when we leave."""
+        """The error at the limit; what was claimed is handed back when we leave."""
         often = ", ".join(f"{name} ({count})" for name, count in Counter(a.task for a in self._attempts).most_common(3))
         return RowlockError(
             f"{self._limit} attempts were run and {row.task} is still due; most often ran {often}; if no handler "
@@ -381,5 +382,5 @@ def _lanes(names: Queues) -> list[Lane]:
 
 
 def _is_for_the_test(error: BaseException) -> bool:
-    """Ctrl-C, or what a test framework raises to end the test: no matter of the job's, whoever asked for what."""
+    """Whether it is Ctrl-C, or what a test framework raises to end the test, and so no outcome of the job."""
     return not isinstance(error, Exception | SystemExit | asyncio.CancelledError)

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from rowlock.app.app import Rowlock
-from rowlock.app.job import refuse_in_loop
 from rowlock.app.tasks import Call, Task
+from rowlock.app.verbs import refuse_in_loop
 from rowlock.errors import TaskError
 from rowlock.model.key import Key
 from rowlock.model.names import versioned
@@ -35,7 +35,7 @@ def assert_enqueued(
     delay: timedelta | None = None,
     connection: object | None = None,
 ) -> list[JobRecord]:
-    """Assert that so many live jobs are of this task, or call; with count=None, that there is any. Answers them.
+    """Assert that so many live jobs are of this task, or call; with count=None, that there is any. Returns them.
 
     A task means jobs of any arguments, a call those of exactly its arguments and options: `task.bind(42)`. `tags` are
     among the job's own. With `connection` it is looked inside that connection's transaction.

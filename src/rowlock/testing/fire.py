@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from rowlock.app.app import Rowlock
-from rowlock.app.job import refuse_in_loop
+from rowlock.app.verbs import refuse_in_loop
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 from rowlock.store.schedules import declare
@@ -17,24 +18,24 @@ _SCHEDULES = 1_000
 
 
 def fire(app: Rowlock, *, connection: object | None = None) -> list[str]:
-    """Fire the schedules that are due; answers their names, once for each job that was made.
+    """Fire the schedules that are due; returns their names, once for each job that was made.
 
     First, as a worker that starts, it enters those that the app declares: their first slots come after that. With
     `connection` it all happens there, inside its open transaction.
     """
     if connection is None:
         refuse_in_loop("fire", "await afire(…)")
-    return app.database.converse(lambda: _fire(app), connection=connection or app.database.within.block())
+    return app.database.converse(partial(_fire, app), connection=connection or app.database.within.block())
 
 
 async def afire(app: Rowlock, *, connection: object | None = None) -> list[str]:
-    """Fire the schedules that are due; answers their names, once for each job that was made.
+    """Fire the schedules that are due; returns their names, once for each job that was made.
 
     First, as a worker that starts, it enters those that the app declares: their first slots come after that. With
     `connection` it all happens there, inside its open transaction.
     """
     found = connection or await app.database.within.ablock()
-    return await app.database.aconverse(lambda: _fire(app), connection=found)
+    return await app.database.aconverse(partial(_fire, app), connection=found)
 
 
 def _fire(app: Rowlock) -> Conversation[list[str]]:
@@ -45,7 +46,7 @@ def _fire(app: Rowlock) -> Conversation[list[str]]:
     while planned := (yield from _plan()):
         done: list[str] = yield firing.fire(one.firing for one in planned)
         if not done:
-            break  # somebody else is at them
+            break  # another process fires them
         for one in planned:
             if one.replaces and one.firing.name in done:
                 yield firing.make_room(one.replaces, schedule=one.firing.name, keep=app.keep.cancelled)
@@ -55,7 +56,7 @@ def _fire(app: Rowlock) -> Conversation[list[str]]:
 
 
 def _plan() -> Conversation[list[Planned]]:
-    """What there is to do; what is wrong with a schedule is raised here, where a worker would log it."""
+    """The firings that are due; a faulty schedule raises here, where a worker would log it."""
     lines: list[DueRow] = yield firing.due(limit=_SCHEDULES)
     found = [line.schedule for line in lines if line.schedule is not None]
     return [planned for schedule in found if (planned := decide(schedule, lines[0].now)) is not None]

@@ -1,4 +1,4 @@
-"""What the workflows of a drain remember, on the connection that is drained: one thing is said after the other."""
+"""Drain memory: what workflows remember, on the connection that is drained, one statement after another."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from rowlock.workflow.worker_interface import LoadedHistory
 
 T = TypeVar("T")
 
+Begin = Callable[[], Conversation[T]]
+
 
 class Converse(Protocol):
     """Holds a conversation on the connection that is drained, all of it or nothing."""
 
-    def __call__(self, begin: Callable[[], Conversation[T]], /) -> Awaitable[T]: ...
+    def __call__(self, begin: Begin[T], resend: Begin[T] | None = None, /) -> Awaitable[T]: ...
 
 
 class DrainMemory:
@@ -34,7 +36,7 @@ class DrainMemory:
         self._converse = converse
         self._clock: tuple[datetime, float] | None = None
         self.last_states: dict[str, str] = {}  # of workflows, by token, for the settle
-        # Whose turn it is on the connection: steps side by side would write into each other's savepoints.
+        # One at a time on the connection: steps side by side would write into each other's savepoints.
         self.turn = asyncio.Lock()
 
     def now(self) -> datetime:
@@ -45,11 +47,11 @@ class DrainMemory:
         return told + timedelta(seconds=monotonic() - at)
 
     def is_ours(self) -> bool:
-        """Whether somebody has taken the job away is seen when the next step is written."""
+        """Always: that somebody has taken the job away is noticed when the next step is written."""
         return True
 
     async def load(self, row: ClaimedJob) -> LoadedHistory:
-        """What a workflow remembers."""
+        """Read what a workflow remembers."""
         loaded = LoadedHistory()
 
         def ask() -> Conversation[datetime]:
@@ -59,17 +61,17 @@ class DrainMemory:
             now: list[datetime] = yield schema.now()
             return now[0]
 
-        self._clock = (await self._said(ask), monotonic())
+        self._clock = (await self._held(ask), monotonic())
         return loaded
 
     async def record(self, row: ClaimedJob, records: Sequence[StepUpdate], *, state: str | None) -> None:
-        """Write down steps, and what the workflow says of itself if that has changed."""
+        """Write down steps, and the workflow's state if that has changed."""
         states = {} if state is None else {row.token: state}
 
         def write() -> Conversation[bool]:
             return bool((yield steps.record([(row, record) for record in records], told=states)))
 
-        _check(row, accepted=await self._said(write))
+        _check(row, accepted=await self._held(write))
 
     async def spawn(self, row: ClaimedJob, children: Sequence[NewChild]) -> None:
         """Write down children and enqueue them."""
@@ -77,7 +79,7 @@ class DrainMemory:
         def write() -> Conversation[set[str]]:
             return steps.spawn_all([(row, child) for child in children])
 
-        _check(row, accepted=bool(await self._said(write)))
+        _check(row, accepted=bool(await self._held(write)))
 
     async def abandon(self, children: Sequence[str]) -> None:
         """Ask to cancel children whose workflow ends."""
@@ -85,17 +87,17 @@ class DrainMemory:
         def ask() -> Conversation[None]:
             yield settle.abandon_children(children, actor="drain")
 
-        await self._said(ask)
+        await self._held(ask)
 
     async def state(self, row: ClaimedJob) -> str | None:
-        """What a workflow has said of itself at last."""
+        """The last state of a workflow."""
 
         def ask() -> Conversation[str | None]:
             return next(iter((yield settle.workflow_state(row))), None)
 
-        return await self._said(ask)
+        return await self._held(ask)
 
-    async def _said(self, begin: Callable[[], Conversation[T]]) -> T:
+    async def _held(self, begin: Begin[T]) -> T:
         with inside_step("what it remembers"):  # tasks that a driver begins here are not the code's own
             async with self.turn:
                 return await self._converse(begin)

@@ -1,4 +1,4 @@
-"""A loop beside the caller: async code runs on it in another thread, and sends back what belongs into this one."""
+"""Side loop: runs async code in another thread, and sync handlers in the caller's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURN = 0.2
 
 
 class InThread(Protocol):
-    """Runs a function in the caller's thread, where no loop is running; asked from the loop."""
+    """Runs a function in the caller's thread, where no loop is running; called from the loop."""
 
     async def __call__(self, function: Callable[[], T], /) -> T: ...
 
@@ -50,12 +50,12 @@ async def in_framework_thread(function: Callable[[], T], /) -> T:
     asgiref = sys.modules.get("asgiref.sync")
     if asgiref is None:
         return await asyncio.to_thread(function)
-    answer: T = await asgiref.sync_to_async(function, thread_sensitive=True)()
-    return answer
+    result: T = await asgiref.sync_to_async(function, thread_sensitive=True)()
+    return result
 
 
 class _Calls:
-    """What the loop asks the caller's thread to run."""
+    """Functions that the loop sends to the caller's thread."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -85,7 +85,7 @@ class _Calls:
         return await asyncio.wrap_future(done)
 
     def serve(self) -> None:
-        """Run what comes until the loop has ended."""
+        """Run the functions that come until the loop has ended."""
         while (call := self._next()) is not None:
             call()
 

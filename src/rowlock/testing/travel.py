@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from rowlock.app.app import Rowlock
-from rowlock.app.job import refuse_in_loop
+from rowlock.app.verbs import refuse_in_loop
 from rowlock.errors import InvalidOption
 from rowlock.model.names import check_moment
 from rowlock.store import clock, schema

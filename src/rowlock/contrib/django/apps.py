@@ -1,4 +1,4 @@
-"""What Django knows of us: our tables are brought up to date by its own `migrate`."""
+"""Django app: the project's Rowlock, our schema with its `migrate`, and its system checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from django.db.models.signals import post_migrate
 from rowlock.cli.load import AppNotFound, load_app
 from rowlock.contrib.django.app import DjangoRowlock
 from rowlock.db import django_alias as databases
-from rowlock.db.django_alias import is_postgresql
+
+MISSING = 'settings.ROWLOCK_APP is missing; name your app: ROWLOCK_APP = "shop.jobs:app"'
 
 
 class RowlockConfig(AppConfig):  # type: ignore[misc]  # Django has no types
@@ -24,14 +25,14 @@ class RowlockConfig(AppConfig):  # type: ignore[misc]  # Django has no types
     verbose_name = "Rowlock"
 
     def ready(self) -> None:
-        """Ask to be told of `migrate`, and to be checked."""
+        """Connect to `migrate` and to the system checks."""
         post_migrate.connect(migrate, sender=self)
         checks.register(check_app)
 
 
 def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: object) -> None:
     """Bring our schema up to date where Django has just done so with its own; test databases are no exception."""
-    if not is_postgresql(using):  # tests may run on another database, and touch no job
+    if not databases.is_postgresql(using):  # tests may run on another database, and touch no job
         return
     app = named_app()
     if app.alias != using:
@@ -42,7 +43,7 @@ def migrate(*, using: str, verbosity: int, stdout: TextIO | None = None, **_: ob
 
 
 def check_app(**_: object) -> list[Any]:
-    """The app that the settings name, and that its alias is the one whose transactions its jobs can join."""
+    """Check the app that the settings name, and that its jobs can join the transactions of its alias."""
     try:
         app = named_app()
     except ImproperlyConfigured as error:
@@ -58,9 +59,6 @@ def check_app(**_: object) -> list[Any]:
         )
         for other in databases.same_database(app.alias)
     ]
-
-
-MISSING = 'settings.ROWLOCK_APP is missing; name your app: ROWLOCK_APP = "shop.jobs:app"'
 
 
 def named_app() -> DjangoRowlock:

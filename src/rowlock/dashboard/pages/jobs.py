@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from rowlock.app.jobs import enough_after
+from rowlock.app.checks import enough_after
 from rowlock.dashboard.desk import LONGEST_SCAN, Desk
 from rowlock.dashboard.names import known_names
 from rowlock.dashboard.orders import Order

@@ -41,7 +41,7 @@ def firings(name: str, limit: int) -> Conversation[tuple[Firing, ...]]:
     return tuple(found)
 
 
-def add(spec: ScheduleSpec, *, resend: bool, actor: str, why: str | None) -> Conversation[Schedule]:
+def add(spec: ScheduleSpec, *, actor: str, why: str | None, resend: bool = False) -> Conversation[Schedule]:
     """Add a schedule; ScheduleError if its name is taken."""
     yield from make_partitions()
     while True:
