@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from rowlock.dashboard import serve
+from rowlock.dashboard.http import serve
 from tests.cli.conftest import Type
 from tests.cli.programs import Program, Shop
 from tests.depth import deep

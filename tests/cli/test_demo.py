@@ -18,9 +18,9 @@ from rich.console import Console
 from rowlock import Rowlock
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.thread_connection import ReconnectingSyncConnection
-from rowlock.demo.ledger import Ledger
-from rowlock.demo.scene import Bench, Happening, Scene
-from rowlock.demo.view import View
+from rowlock.demo.job_log import JobLog
+from rowlock.demo.terminal.view import View
+from rowlock.demo.watch import DemoEvent, DemoState, WorkerState
 from tests.cli.programs import Program, Shop, is_gone
 from tests.depth import deep
 from tests.waiting import until
@@ -107,14 +107,14 @@ def database(url: str) -> Iterator[ReconnectingSyncConnection]:
 
 
 @pytest.fixture
-def ledger(app: Rowlock) -> Ledger:
+def ledger(app: Rowlock) -> JobLog:
     """A ledger of five jobs that were enqueued."""
-    ledger = Ledger()
+    ledger = JobLog()
     ledger.add(str(job.id) for job in app.enqueue_many(app.call("anything") for _ in range(5)))
     return ledger
 
 
-def test_a_job_that_lives_is_not_lost(ledger: Ledger, database: ReconnectingSyncConnection) -> None:
+def test_a_job_that_lives_is_not_lost(ledger: JobLog, database: ReconnectingSyncConnection) -> None:
     audit = ledger.audit(database.run)
 
     assert audit.is_whole
@@ -122,7 +122,7 @@ def test_a_job_that_lives_is_not_lost(ledger: Ledger, database: ReconnectingSync
     assert audit.states == Counter(ready=5)
 
 
-def test_a_job_that_vanished_is_counted_as_lost(ledger: Ledger, database: ReconnectingSyncConnection, db: Db) -> None:
+def test_a_job_that_vanished_is_counted_as_lost(ledger: JobLog, database: ReconnectingSyncConnection, db: Db) -> None:
     db.execute("delete from rowlock.jobs where id = %s", [ledger.enqueued[2]])
 
     audit = ledger.audit(database.run)
@@ -133,7 +133,7 @@ def test_a_job_that_vanished_is_counted_as_lost(ledger: Ledger, database: Reconn
 
 
 def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
-    ledger: Ledger, database: ReconnectingSyncConnection, db: Db
+    ledger: JobLog, database: ReconnectingSyncConnection, db: Db
 ) -> None:
     db.execute(
         """
@@ -157,13 +157,13 @@ def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
 # The view
 
 
-def scene(workers: int = 3, happenings: int = 50) -> Scene:
+def scene(workers: int = 3, happenings: int = 50) -> DemoState:
     """A busy moment, with long words everywhere."""
-    return Scene(
+    return DemoState(
         at=3671.0,
         story="Worker 2 was killed with SIGKILL while it held 8 jobs. " * 2,
         benches=tuple(
-            Bench(n, 4_000_000 + n, n != 2, 12, 8, None if n == 3 else 2.94, "killed (SIGKILL); starts in 5 s")
+            WorkerState(n, 4_000_000 + n, n != 2, 12, 8, None if n == 3 else 2.94, "killed (SIGKILL); starts in 5 s")
             for n in range(1, workers + 1)
         ),
         states=Counter(waiting=1, ready=123_456, running=24, succeeded=1_234_567, failed=12_345),
@@ -175,7 +175,7 @@ def scene(workers: int = 3, happenings: int = 50) -> Scene:
         lost=0,
         rates=tuple(range(60)),
         happenings=tuple(
-            Happening(
+            DemoEvent(
                 float(n), "killed" if n == 3 else "retry", "charge_card …1234 failed, attempt 1 of 3; " + "again " * 20
             )
             for n in range(happenings)

@@ -11,7 +11,7 @@ import httpx
 from starlette.types import ASGIApp, Message, Scope
 
 from rowlock.dashboard import Dashboard
-from rowlock.dashboard.cookie import CSRF
+from rowlock.dashboard.access.cookies import CSRF
 
 OURS = {"sec-fetch-site": "same-origin"}
 

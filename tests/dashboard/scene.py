@@ -22,9 +22,9 @@ from psycopg.rows import TupleRow
 
 from rowlock import Filter, Rowlock
 from rowlock.dashboard import Dashboard, Tokens
-from rowlock.dashboard.login import fresh_token
-from rowlock.dashboard.serve import bound, serve
-from rowlock.dashboard.visitor import ROLES
+from rowlock.dashboard.access.tokens import new_token
+from rowlock.dashboard.access.visitor import ROLES
+from rowlock.dashboard.http.serve import listen, serve
 from rowlock.db.address import find_address
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.model.stats.histogram import bucket, pack
@@ -165,9 +165,9 @@ def main() -> None:
         furnish(url)
         stack.enter_context(workers(url))
         app = stack.enter_context(shop_on(url))
-        tokens = [fresh_token(role, role) for role in reversed(ROLES)]
+        tokens = [new_token(role, role) for role in reversed(ROLES)]
         settled(url)
-        listening = bound("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 8790)
+        listening = listen("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 8790)
         links = [f"http://127.0.0.1:{listening.getsockname()[1]}/login#{token}" for token, _ in tokens]
         dashboard = Dashboard(app, auth=Tokens(line for _, line in tokens))
         # For whoever started us: the links of an admin, an operator and a viewer, and the database.

@@ -10,11 +10,10 @@ import httpx
 import pytest
 
 from rowlock.dashboard import Visitor
-from rowlock.demo import draw
-from rowlock.demo.page import STATEMENTS
-from rowlock.demo.picture import Chip, Picture
-from rowlock.demo.sandbox import FLOOD, Sandbox, sandbox
-from rowlock.demo.served import dashboard_of
+from rowlock.demo.browser import picture
+from rowlock.demo.browser.page import STATEMENTS, dashboard_of
+from rowlock.demo.browser.picture import JobChip, Picture
+from rowlock.demo.browser.sandbox import FLOOD, Sandbox, sandbox
 from tests.depth import deep
 from tests.waiting import until
 
@@ -204,6 +203,6 @@ def test_there_is_no_fourth_worker(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("others", "says"), [(True, "Another worker takes them back now."), (False, "Nobody lives")])
 def test_nobody_is_said_to_take_jobs_back_where_nobody_lives(others: bool, says: str) -> None:  # noqa: FBT001
-    ghost = Chip(id="1", task="t", state="running", ghost=True, rescued=False, retried=0)
+    ghost = JobChip(id="1", task="t", state="running", ghost=True, rescued=False, retried=0)
 
-    assert says in draw.says_of("crashed", (ghost,), 0.0, others=others)
+    assert says in picture.says_of("crashed", (ghost,), 0.0, others=others)

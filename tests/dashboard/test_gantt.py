@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rowlock.dashboard.gantt import Scale, pieces, work_of
+from rowlock.dashboard.drawings.gantt import TimeAxis, bar_parts, work_of
 from rowlock.model.workflow.step import StepKind, StepState
 from rowlock.model.workflow.timeline import TimelineStep
 
@@ -25,7 +25,7 @@ def step(
 
 
 def test_where_work_is_most_of_it_time_is_drawn_as_it_went() -> None:
-    scale = Scale(at(0), at(10), [(at(0), at(4)), (at(5), at(10))])
+    scale = TimeAxis(at(0), at(10), [(at(0), at(4)), (at(5), at(10))])
 
     assert scale.cuts == ()
     assert [scale.x(at(second)) for second in (-1, 0, 2.5, 10, 11)] == [0, 0, 25, 100, 100]
@@ -33,14 +33,14 @@ def test_where_work_is_most_of_it_time_is_drawn_as_it_went() -> None:
 
 
 def test_marks_of_an_axis_are_all_different() -> None:
-    scale = Scale(at(0), at(150), [(at(0), at(150))])
+    scale = TimeAxis(at(0), at(150), [(at(0), at(150))])
 
     assert [tick.words for tick in scale.ticks] == ["0", "30 s", "1 min", "1 min 30 s", "2 min"]
 
 
 def test_a_long_wait_is_cut_so_that_the_work_can_be_seen() -> None:
     week = 7 * 86_400
-    scale = Scale(at(0), at(week + 2), [(at(0), at(1)), (at(week + 1), at(week + 2))])
+    scale = TimeAxis(at(0), at(week + 2), [(at(0), at(1)), (at(week + 1), at(week + 2))])
 
     assert [cut.words for cut in scale.cuts] == ["7 d"]
     assert scale.x(at(1)) == pytest.approx(30)
@@ -50,7 +50,7 @@ def test_a_long_wait_is_cut_so_that_the_work_can_be_seen() -> None:
 
 def test_places_follow_the_order_of_time_whatever_is_cut() -> None:
     work = [(at(begin), at(begin + 0.1)) for begin in (0, 50, 51, 3_000, 90_000)]
-    scale = Scale(at(0), at(100_000), work)
+    scale = TimeAxis(at(0), at(100_000), work)
 
     places = [scale.x(at(second)) for second in range(0, 100_001, 500)]
 
@@ -61,7 +61,7 @@ def test_places_follow_the_order_of_time_whatever_is_cut() -> None:
 
 def test_small_gaps_between_many_steps_are_left_alone() -> None:
     work = [(at(number / 10), at(number / 10 + 0.001)) for number in range(1000)]
-    scale = Scale(at(0), at(86_400), work)
+    scale = TimeAxis(at(0), at(86_400), work)
 
     assert [cut.words for cut in scale.cuts] == ["24 h"]
     assert "0" in [tick.words for tick in scale.ticks]
@@ -69,20 +69,20 @@ def test_small_gaps_between_many_steps_are_left_alone() -> None:
 
 @pytest.mark.parametrize("work", [[], [(at(0), at(0))], [(at(5), at(5))]])
 def test_nothing_but_waits_is_drawn_as_it_went(work: list[tuple[datetime, datetime]]) -> None:
-    assert Scale(at(0), at(10), work).cuts == ()
+    assert TimeAxis(at(0), at(10), work).cuts == ()
 
 
 def test_an_instant_has_an_axis_too() -> None:
-    scale = Scale(at(0), at(0))
+    scale = TimeAxis(at(0), at(0))
 
     assert scale.x(at(0)) == 0
 
 
 def test_failed_tries_are_parts_of_a_bar() -> None:
-    scale = Scale(at(0), at(10))
+    scale = TimeAxis(at(0), at(10))
 
-    done = pieces(step(end=4, tries=3), scale, at(10))
-    failed = pieces(step(state="failed", end=4, tries=2), scale, at(10))
+    done = bar_parts(step(end=4, tries=3), scale, at(10))
+    failed = bar_parts(step(state="failed", end=4, tries=2), scale, at(10))
 
     assert [(piece.look, piece.x, piece.width) for piece in done] == [
         ("tried", 0, 10),
@@ -107,11 +107,11 @@ def test_failed_tries_are_parts_of_a_bar() -> None:
     ],
 )
 def test_each_kind_has_its_look(one: TimelineStep, look: str) -> None:
-    assert [piece.look for piece in pieces(one, Scale(at(0), at(10)), at(10))] == [look]
+    assert [piece.look for piece in bar_parts(one, TimeAxis(at(0), at(10)), at(10))] == [look]
 
 
 def test_what_is_open_goes_on_until_now() -> None:
-    [piece] = pieces(step("signal", "open", begin=5, end=None), Scale(at(0), at(10)), at(10))
+    [piece] = bar_parts(step("signal", "open", begin=5, end=None), TimeAxis(at(0), at(10)), at(10))
 
     assert (piece.x, piece.width) == (50, 50)
 

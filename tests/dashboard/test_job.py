@@ -11,9 +11,9 @@ import pytest
 
 from rowlock import InvalidArguments, Rowlock
 from rowlock.dashboard import Dashboard, Role, Visitor
-from rowlock.dashboard.life import WIDTH, drawn, pieces
+from rowlock.dashboard.drawings.job_life import WIDTH, periods, placed_periods
+from rowlock.dashboard.drawings.traceback import lines, place
 from rowlock.dashboard.restore import restored
-from rowlock.dashboard.traceback import lines, place
 from rowlock.model.record import JobError, JobRecord
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
@@ -96,7 +96,7 @@ def failed(attempt: int, start: int, end: int, kind: str = "OSError") -> JobErro
 
 def told(job: JobRecord, at: int = 60) -> list[tuple[str, int | None, float]]:
     now = NOW + at * SECOND
-    return [(one.kind, one.number, one.length(now).total_seconds()) for one in pieces(job, now)]
+    return [(one.kind, one.number, one.length(now).total_seconds()) for one in periods(job, now)]
 
 
 def test_a_life_is_waits_and_attempts_one_after_the_other() -> None:
@@ -140,7 +140,7 @@ def test_a_picture_is_as_wide_as_the_page_and_nothing_in_it_is_invisible() -> No
     errors = tuple(failed(n, 10 * n, 10 * n) for n in range(1, 11))
     job = record(state="failed", claims=10, errors=errors, started_at=NOW, ended_at=NOW + timedelta(days=30))
 
-    placed = drawn(pieces(job, NOW), NOW)
+    placed = placed_periods(periods(job, NOW), NOW)
 
     assert min(one.width for one in placed) > 10
     assert placed[-1].x + placed[-1].width == pytest.approx(WIDTH, abs=1)

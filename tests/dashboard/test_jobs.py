@@ -14,9 +14,9 @@ import pytest
 
 from rowlock import Filter, Rowlock
 from rowlock.dashboard import Dashboard, Role, Visitor
-from rowlock.dashboard.orders import Orders, Track
-from rowlock.dashboard.search import Known, read_terms
-from rowlock.dashboard.wanted import Wanted, read_argument
+from rowlock.dashboard.bulk_runs import BulkRuns, Track
+from rowlock.dashboard.filter_params import JobFilterParams, read_argument
+from rowlock.dashboard.search import KnownNames, read_terms
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.model.results import Done
 from rowlock.store.find import windows
@@ -115,7 +115,7 @@ def test_a_look_that_takes_too_long_says_how_far_it_came_and_goes_on_from_there(
     for _ in range(20):
         put(db)
     monkeypatch.setattr(windows, "WINDOW", 8)
-    monkeypatch.setattr("rowlock.dashboard.pages.jobs.LONGEST_SCAN", timedelta(0))
+    monkeypatch.setattr("rowlock.dashboard.pages.jobs.SCAN_TIMEOUT", timedelta(0))
 
     page = client.get("/jobs?tag=rare")
     first = listed(client, "?tag=rare")
@@ -179,7 +179,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(client: Browser) -> None:
     ],
 )
 def test_what_is_typed_becomes_a_filter(typed: str, fields: dict[str, Any]) -> None:
-    known = Known(tasks=("shop.send", "shop.pay"), queues=("mail", "slow"))
+    known = KnownNames(tasks=("shop.send", "shop.pay"), queues=("mail", "slow"))
 
     assert read_terms(typed, known) == fields
 
@@ -213,12 +213,12 @@ def test_an_id_that_is_typed_leads_to_its_job_and_terms_to_their_address(client:
 
 
 def test_a_term_that_is_taken_away_leaves_the_others() -> None:
-    wanted = Wanted(queue="mail", arg=("a=1", "b=2"), state=("failed",))
+    wanted = JobFilterParams(queue="mail", arg=("a=1", "b=2"), state=("failed",))
 
-    without = {term.value: Wanted.model_validate(term.without) for term in wanted.terms()}
+    without = {term.value: JobFilterParams.model_validate(term.without) for term in wanted.terms()}
 
-    assert without["mail"] == Wanted(arg=("a=1", "b=2"), state=("failed",))
-    assert without["a=1"] == Wanted(queue="mail", arg=("b=2",), state=("failed",))
+    assert without["mail"] == JobFilterParams(arg=("a=1", "b=2"), state=("failed",))
+    assert without["a=1"] == JobFilterParams(queue="mail", arg=("b=2",), state=("failed",))
 
 
 def test_an_argument_is_json_or_a_word() -> None:
@@ -247,7 +247,7 @@ def states(db: Db) -> dict[str, int]:
 def test_what_is_typed_is_read_once_however_many_quotes_are_in_it() -> None:
     began = time.process_time()
     for typed in ('"\\' * 100_000, '"' * 200_000, '"\\" ' * 70_000, "{" * 200_000):
-        assert read_terms(typed, Known())
+        assert read_terms(typed, KnownNames())
 
     assert time.process_time() - began < 5  # one second for 5,000 of them, when it was quadratic
 
@@ -392,7 +392,7 @@ def test_an_order_stops_where_it_has_changed_more_jobs_than_were_expected() -> N
         return Done("retry", changed=30)
 
     async def given() -> tuple[str, int]:
-        order = await Orders().give("retry", "all", by="ann", most=15, work=work)
+        order = await BulkRuns().start("retry", "all", by="ann", most=15, work=work)
         return order.status, order.changed
 
     assert asyncio.run(given()) == ("stopped", 20)
@@ -416,15 +416,15 @@ def test_each_role_may_do_what_is_its_own(app: Rowlock, db: Db, role: Role, verb
 
 def test_an_order_that_takes_long_goes_on_after_it_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
-        monkeypatch.setattr("rowlock.dashboard.orders._PATIENCE", 0.0)
-        orders, more = Orders(), asyncio.Event()
+        monkeypatch.setattr("rowlock.dashboard.bulk_runs._PATIENCE", 0.0)
+        orders, more = BulkRuns(), asyncio.Event()
 
         async def work(track: Track) -> Done:
             track(Done("retry", 2000, 1, UUID(int=7)))
             await more.wait()
             return Done("retry", 4000, 1)
 
-        given = await orders.give("retry", "every job", by="ann", work=work)
+        given = await orders.start("retry", "every job", by="ann", work=work)
         await auntil(lambda: orders.shown()[0].changed == 2000)
         more.set()
         await auntil(lambda: orders.shown()[0].status == "done")
@@ -437,8 +437,8 @@ def test_an_order_that_takes_long_goes_on_after_it_was_answered(monkeypatch: pyt
 
 def test_an_order_can_be_stopped_between_two_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
-        monkeypatch.setattr("rowlock.dashboard.orders._PATIENCE", 0.0)
-        orders, window = Orders(), asyncio.Event()
+        monkeypatch.setattr("rowlock.dashboard.bulk_runs._PATIENCE", 0.0)
+        orders, window = BulkRuns(), asyncio.Event()
 
         async def work(track: Track) -> Done:
             for changed in (2000, 4000, 6000):
@@ -446,7 +446,7 @@ def test_an_order_can_be_stopped_between_two_windows(monkeypatch: pytest.MonkeyP
                 track(Done("cancel", changed, 0, UUID(int=7)))
             return Done("cancel", 6000)
 
-        given = await orders.give("cancel", "queue mail", by="ann", work=work)
+        given = await orders.start("cancel", "queue mail", by="ann", work=work)
         orders.stop(given.id)
         window.set()
         await auntil(lambda: orders.shown()[0].status == "stopped")
@@ -461,8 +461,8 @@ def test_orders_that_fail_say_so_and_no_more_than_a_few_are_underway(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        monkeypatch.setattr("rowlock.dashboard.orders._PATIENCE", 0.0)
-        orders, never = Orders(), asyncio.Event()
+        monkeypatch.setattr("rowlock.dashboard.bulk_runs._PATIENCE", 0.0)
+        orders, never = BulkRuns(), asyncio.Event()
 
         async def fail(_track: Track) -> Done:
             raise OSError("the disk is full")
@@ -471,13 +471,13 @@ def test_orders_that_fail_say_so_and_no_more_than_a_few_are_underway(
             await never.wait()
             return Done("retry")
 
-        await orders.give("retry", "every job", by="ann", work=fail)
+        await orders.start("retry", "every job", by="ann", work=fail)
         await auntil(lambda: orders.shown()[0].status == "failed")
         for _ in range(4):
-            await orders.give("retry", "every job", by="ann", work=wait)
+            await orders.start("retry", "every job", by="ann", work=wait)
 
         with pytest.raises(RowlockError, match="4 orders are underway"):
-            await orders.give("retry", "every job", by="ann", work=wait)
+            await orders.start("retry", "every job", by="ann", work=wait)
         await orders.aclose()
         assert "the disk is full" in caplog.text
         assert {order.status for order in orders.shown()} == {"failed", "stopped"}
@@ -493,7 +493,7 @@ def test_orders_that_take_long_are_shown_on_the_page_of_jobs(
 
     act("/jobs/retry", state="failed", arg='card="5000"', expected="1")
     at_once = client.get("/jobs").text
-    monkeypatch.setattr("rowlock.dashboard.orders._PATIENCE", 0.0)
+    monkeypatch.setattr("rowlock.dashboard.bulk_runs._PATIENCE", 0.0)
     act("/jobs/retry", state="failed", arg='card="4000"', expected="1")
     page = until(lambda: text if "1 job changed, 0 passed over" in (text := client.get("/jobs").text) else "")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.excerpt import MOST_SHOWN, Excerpt, Room
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.excerpt import MOST_SHOWN, Excerpt, ExcerptBudget
+from rowlock.dashboard.page import Page, Params
 from tests.dashboard.browser import Browser, browsing
 from tests.rows import Db, put
 
@@ -60,7 +60,7 @@ def test_the_page_of_a_job_shows_the_beginning_and_the_api_all_of_it(client: Bro
 
 def test_what_is_cut_has_no_part_of_a_secret_at_its_end() -> None:
     address = "postgresql://ada:s3cr3tpassword@db/shop"
-    begins = [Room().fit({"a": "x " * 9_975 + " " * shift + address + " x" * 99}) for shift in range(40)]
+    begins = [ExcerptBudget().fit({"a": "x " * 9_975 + " " * shift + address + " x" * 99}) for shift in range(40)]
 
     assert {type(one) for one in begins} == {Excerpt}
     assert [one for one in begins if one.endswith("postgresql://ada:")]
@@ -68,7 +68,7 @@ def test_what_is_cut_has_no_part_of_a_secret_at_its_end() -> None:
 
 
 def test_many_values_share_the_room_of_a_page() -> None:
-    room = Room()
+    room = ExcerptBudget()
 
     shown = [room.fit(LARGE) for _ in range(100)]
 
@@ -89,10 +89,10 @@ def test_pages_are_drawn_beside_the_event_loop(app: Rowlock) -> None:
     class Shown:
         facts: dict[str, str]
 
-    async def look(_desk: Desk, _asked: Asked) -> Shown:
+    async def load(_context: RequestContext, _params: Params) -> Shown:
         return Shown(Told(a="b"))
 
-    page = Page("done", "/more", Asked, Shown, look, says="More.")
+    page = Page("done", "/more", Params, Shown, load, says="More.")
     with browsing(Dashboard(app, auth=lambda _request: Visitor("ann", "admin"), pages=[page])) as browser:
         assert browser.get("/api/more").json() == {"facts": {"a": "b"}}
 

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from rowlock import Rowlock
-from rowlock.dashboard.attention import notices
-from rowlock.dashboard.charts import Chart, charts
+from rowlock.dashboard.drawings.charts import Chart, charts
+from rowlock.dashboard.notices import notices
 from rowlock.dashboard.pages import overview
 from rowlock.dashboard.pages.overview import in_time
 from rowlock.dashboard.render import ref

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Tokens, Visitor
-from rowlock.dashboard.openapi import SIGNALS
+from rowlock.dashboard.http.openapi import SIGNALS
 from rowlock.dashboard.pages import PAGES
 from rowlock.dashboard.pages.licences import LICENCES
 from tests.dashboard.browser import Browser, browsing

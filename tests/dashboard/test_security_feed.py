@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 from starlette.types import Message
 
-from rowlock.dashboard import feed
-from rowlock.dashboard.feed import Feed
+from rowlock.dashboard.http import feed
+from rowlock.dashboard.http.feed import Feed
 
 AT_ONCE = timedelta(0)
 

@@ -13,9 +13,9 @@ from starlette.types import Message
 
 from rowlock import InvalidOption, Rowlock
 from rowlock.dashboard import Dashboard, Visitor
-from rowlock.dashboard.cookie import CSRF
-from rowlock.dashboard.page import Asked, Page
-from rowlock.dashboard.visitor import Auth
+from rowlock.dashboard.access.cookies import CSRF
+from rowlock.dashboard.access.visitor import Auth
+from rowlock.dashboard.page import Page, Params
 from tests.dashboard.browser import OURS, Browser, browsing
 
 HEADERS = {
@@ -392,7 +392,7 @@ def test_what_breaks_inside_is_told_to_the_log_and_to_nobody_else(
         raise Broken("select * from secrets; password=hunter2")
 
     dashboard = Dashboard(nowhere, auth=ann)
-    monkeypatch.setattr(dashboard.look.database, "aconverse", breaks)
+    monkeypatch.setattr(dashboard.reader.database, "aconverse", breaks)
     with browsing(dashboard) as browser:
         page, api = browser.get("/workers"), browser.get("/api/workers")
 
@@ -410,7 +410,7 @@ def test_even_what_cannot_be_said_is_kept_from_the_server_around_us(
         raise Broken("hunter2")
 
     dashboard = Dashboard(nowhere, auth=ann)
-    monkeypatch.setattr(dashboard.answers, "html", breaks)
+    monkeypatch.setattr(dashboard.endpoints, "html", breaks)
     with browsing(dashboard) as browser:
         answer = browser.get("/nowhere")
 
@@ -427,10 +427,10 @@ def test_a_database_that_is_away_is_a_sentence_without_its_password(door: Browse
 
 
 def test_no_name_in_a_request_can_write_a_line_of_the_log(nowhere: Rowlock, caplog: pytest.LogCaptureFixture) -> None:
-    async def look(_desk: object, _asked: object) -> None:
+    async def load(_context: object, _params: object) -> None:
         raise Broken
 
-    page = Page("odd", "/odd/{name}", Asked, dict, look, says="Breaks.")
+    page = Page("odd", "/odd/{name}", Params, dict, load, says="Breaks.")
     with caplog.at_level(logging.DEBUG, "rowlock"), browsing(Dashboard(nowhere, auth=ann, pages=[page])) as browser:
         browser.get("/odd/a%0aERROR%20all%20is%20lost%1b[2J")
 

@@ -12,9 +12,9 @@ import pytest
 
 from rowlock import InvalidOption, Rowlock
 from rowlock.dashboard import Dashboard, Tokens, Visitor
-from rowlock.dashboard.cookie import CSRF, SESSION
-from rowlock.dashboard.login import IDLE, LONGEST, Attempts, fresh_token
-from rowlock.dashboard.logins import Login, LoginBook
+from rowlock.dashboard.access.cookies import CSRF, SESSION
+from rowlock.dashboard.access.login_audit import LoginAudit, LoginEvent
+from rowlock.dashboard.access.tokens import IDLE, LONGEST, LoginLimiter, new_token
 from tests.dashboard.browser import OURS, Browser, browsing
 from tests.depth import deep
 
@@ -38,7 +38,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def made() -> tuple[str, str]:
-    return fresh_token("ann", "operator")
+    return new_token("ann", "operator")
 
 
 @pytest.fixture
@@ -299,7 +299,7 @@ def test_who_is_logged_in_is_not_kept_out_by_guesses(browser: Browser, enter: En
 
 def test_guesses_are_counted_by_address_and_forgotten_in_a_minute() -> None:
     clock = Clock()
-    attempts = Attempts(most=2, span=60, clock=clock)
+    attempts = LoginLimiter(most=2, span=60, clock=clock)
 
     for address in ("10.0.0.1", "10.0.0.1", "2001:db8::1", "2001:db8::ffff:2", "10.0.0.2"):
         attempts.failed(address)
@@ -330,7 +330,7 @@ def test_a_role_that_there_is_not_is_refused_and_so_are_odd_names_and_short_secr
     with pytest.raises(InvalidOption, match="is none of viewer, operator, admin"):
         Visitor("ann", "root")  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="must be 1 to 100 characters"):
-        fresh_token("ann:x", "viewer")
+        new_token("ann:x", "viewer")
     with pytest.raises(InvalidOption, match="are one str"):
         Tokens("ann:operator:x")
     with pytest.raises(InvalidOption, match="16 characters"):
@@ -364,13 +364,13 @@ def test_logins_logouts_and_wrong_tokens_are_in_the_audit_and_never_more_than_ar
 
 def test_of_wrong_tokens_from_many_addresses_no_more_than_sixty_a_minute_are_written(app: Rowlock) -> None:
     clock = Clock()
-    book = LoginBook(app.database, clock=clock)
+    book = LoginAudit(app.database, clock=clock)
 
     async def flood() -> None:
         async with app:
-            await book.write([Login("login_failed", f"10.0.0.{number}") for number in range(70)])
+            await book.write([LoginEvent("login_failed", f"10.0.0.{number}") for number in range(70)])
             clock.now += 60
-            await book.write([Login("login_failed", "10.0.1.1")])
+            await book.write([LoginEvent("login_failed", "10.0.1.1")])
 
     asyncio.run(flood())
 

@@ -14,11 +14,11 @@ from starlette.routing import Route
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
+from rowlock.dashboard.access.visitor import ROLES, Role
 from rowlock.dashboard.action import Action
 from rowlock.dashboard.actions import ACTIONS
-from rowlock.dashboard.openapi import SIGNALS
+from rowlock.dashboard.http.openapi import SIGNALS
 from rowlock.dashboard.pages import PAGES
-from rowlock.dashboard.visitor import ROLES, Role
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 from tests.dashboard.browser import OURS, Browser, browsing
@@ -190,9 +190,9 @@ def test_read_only_postgresql_itself_refuses(app: Rowlock, db: Db) -> None:
     before = checksum(db)
 
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        dashboard.look.pause(queue="mail", by="ann")
+        dashboard.reader.pause(queue="mail", by="ann")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        dashboard.look.enqueue("t")
+        dashboard.reader.enqueue("t")
 
     assert checksum(db) == before
 
@@ -204,9 +204,9 @@ def test_whatever_only_looks_cannot_write_also_where_others_can(app: Rowlock, db
         answered = yield schema.now()
         return answered[0]
 
-    dashboard.look.database.converse(setting, atomic=False)
+    dashboard.reader.database.converse(setting, atomic=False)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        dashboard.look.pause(queue="mail", by="ann")
+        dashboard.reader.pause(queue="mail", by="ann")
 
     assert app.pauses() == []
 

@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from rowlock import Rowlock
-from rowlock.dashboard import Dashboard, Visitor, guard, serve
+from rowlock.dashboard import Dashboard, Visitor
+from rowlock.dashboard.access import guard
+from rowlock.dashboard.http import serve
 from tests.depth import deep
 from tests.waiting import until
 
@@ -21,7 +23,7 @@ class Running:
     """A server in a thread of its own."""
 
     def __init__(self, dashboard: Dashboard) -> None:
-        self.listening = serve.bound("127.0.0.1", 0)
+        self.listening = serve.listen("127.0.0.1", 0)
         self.port = self.listening.getsockname()[1]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dashboard = dashboard
@@ -147,7 +149,7 @@ def test_headers_without_end_are_refused(running: Running) -> None:
 
 
 def test_more_streams_than_there_may_be_are_refused(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
-    monkeypatch.setattr("rowlock.dashboard.feed._MOST_WATCHED", 0)
+    monkeypatch.setattr("rowlock.dashboard.http.feed._MOST_WATCHED", 0)
 
     answer = httpx.get(f"http://127.0.0.1:{running.port}/workers", headers={"accept": "text/event-stream"}, timeout=30)
 

@@ -13,7 +13,7 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
-from rowlock.dashboard.visitor import ROLES, Role
+from rowlock.dashboard.access.visitor import ROLES, Role
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.corpus import PAYLOADS, Filled, fill
 from tests.depth import deep, deep_unless

@@ -15,16 +15,16 @@ import psycopg
 import pytest
 
 from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, SignalRefused
-from rowlock.dashboard.webhook import (
+from rowlock.dashboard.http.webhook import (
     MAX_BODY,
     TOLERANCE,
-    Answer,
     Delivery,
     DeliveryRefused,
     DeliveryTooLarge,
     MalformedDelivery,
     UnknownSignature,
     UntimelyDelivery,
+    WebhookResponse,
     Webhooks,
     deliver,
     receive,
@@ -364,8 +364,8 @@ def test_what_is_stored_is_committed_though_the_app_joins_its_callers_transactio
 # What senders are told
 
 
-def told(app: Rowlock, body: bytes, headers: dict[str, str] | None = None) -> Answer:
-    async def send() -> Answer:
+def told(app: Rowlock, body: bytes, headers: dict[str, str] | None = None) -> WebhookResponse:
+    async def send() -> WebhookResponse:
         async with app:
             signed = sign(body) if headers is None else headers
             return await receive(app, Webhooks([NEW]), headers=signed, body=body, now=NOW)
@@ -379,8 +379,8 @@ def test_a_sender_is_told_that_it_is_stored_and_then_that_it_is_there_already(ap
     answers = [told(app, BODY), told(app, BODY)]
 
     assert answers == [
-        Answer(202, "signal paid is stored for order:7"),
-        Answer(200, "delivery msg_1 was stored before; it is stored once"),
+        WebhookResponse(202, "signal paid is stored for order:7"),
+        WebhookResponse(200, "delivery msg_1 was stored before; it is stored once"),
     ]
     assert len(stored(db)) == 1
 

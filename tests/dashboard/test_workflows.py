@@ -145,7 +145,7 @@ def test_what_is_rare_among_very_many_is_looked_for_for_a_while_and_then_further
     db.execute(
         "update rowlock.history set task = 'needle' where id = (select min(id::text)::uuid from rowlock.history)"
     )
-    monkeypatch.setattr(page, "LONGEST_SCAN", timedelta(0))
+    monkeypatch.setattr(page, "SCAN_TIMEOUT", timedelta(0))
 
     shown: list[str] = []
     address = "/workflows?workflow=needle"

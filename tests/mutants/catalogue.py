@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D1f",
         "marks of an axis are rounded, and neighbours read the same",
         "tests/dashboard/test_gantt.py::test_marks_of_an_axis_are_all_different",
-        [Change("dashboard/gantt.py", "_mark(count * step))", "span(timedelta(seconds=count * step)))")],
+        [Change("dashboard/drawings/gantt.py", "_mark(count * step))", "span(timedelta(seconds=count * step)))")],
     ),
     Mutant(
         "D1g",
@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B1",
         "who promises a body and sends none counts as one who asks, and takes the room of all others",
         "tests/dashboard/test_security_server.py::test_who_keeps_back_the_body_that_was_promised_leaves_room_too",
-        [Change("dashboard/serve.py", "not is_asked or self.conn.their_state is h11.SEND_BODY", "not is_asked")],
+        [Change("dashboard/http/serve.py", "not is_asked or self.conn.their_state is h11.SEND_BODY", "not is_asked")],
     ),
     Mutant(
         "B2",
@@ -140,7 +140,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B4",
         "while the database is silent, so is the stream, and the page looks live",
         "tests/dashboard/test_security_feed.py::test_who_watches_hears_that_nothing_comes_from_a_database_that_is_silent",
-        [Change("dashboard/feed.py", "asyncio.wait([seeing], timeout=_SILENCE)", "asyncio.wait([seeing])")],
+        [Change("dashboard/http/feed.py", "asyncio.wait([seeing], timeout=_SILENCE)", "asyncio.wait([seeing])")],
     ),
     Mutant(
         "B5",
@@ -170,7 +170,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B9",
         "a sender that repeats a delivery is told of a conflict, and goes on repeating it for days",
         "tests/dashboard/test_webhook.py::test_a_sender_is_told_that_it_is_stored_and_then_that_it_is_there_already",
-        [Change("dashboard/webhook.py", 'return Answer(200, f"delivery', 'return Answer(409, f"delivery')],
+        [Change("dashboard/http/webhook.py", 'return Answer(200, f"delivery', 'return Answer(409, f"delivery')],
     ),
     Mutant(
         "B10",
@@ -188,7 +188,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B12",
         "the time between two attempts is drawn as a wait for its turn",
         "tests/dashboard/test_job.py::test_a_life_is_waits_and_attempts_one_after_the_other",
-        [Change("dashboard/life.py", 'Piece("between", here', 'Piece("waiting", here')],
+        [Change("dashboard/drawings/job_life.py", 'Piece("between", here', 'Piece("waiting", here')],
     ),
     Mutant(
         "B13",
@@ -206,7 +206,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B14",
         "why something is unknown is said to be the role's rights, whatever it is",
         "tests/dashboard/test_overview.py::test_a_pause_by_a_breaker_is_said_once_and_what_is_unknown_with_its_reason",
-        [Change("dashboard/attention.py", "'; '.join(reasons[:_MOST_REASONS])", "'no right'")],
+        [Change("dashboard/notices.py", "'; '.join(reasons[:_MOST_REASONS])", "'no right'")],
     ),
     Mutant(
         "B3",
@@ -224,7 +224,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D1b",
         "approvals wait for somebody, and the overview says that nothing needs attention",
         "tests/dashboard/test_overview.py::test_approvals_suspects_and_schedules_that_stand_still_need_a_person",
-        [Change("dashboard/attention.py", ", *_approvals(approvals)]", "]")],
+        [Change("dashboard/notices.py", ", *_approvals(approvals)]", "]")],
     ),
     Mutant(
         "D1",
@@ -236,7 +236,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "D2",
         "a page redacts and shows the whole of a megabyte of arguments",
         "tests/dashboard/test_large.py::test_the_page_of_a_job_shows_the_beginning_and_the_api_all_of_it",
-        [Change("dashboard/answer.py", "it, Room()))\n\n            if not", "it, None))\n\n            if not")],
+        [
+            Change(
+                "dashboard/http/endpoints.py", "it, Room()))\n\n            if not", "it, None))\n\n            if not"
+            )
+        ],
     ),
     Mutant(
         "D3",
@@ -244,7 +248,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_large.py::test_pages_are_drawn_beside_the_event_loop",
         [
             Change(
-                "dashboard/threads.py",
+                "dashboard/render.py",
                 "await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))",
                 "work(*args, **kwargs)",
             )
@@ -254,7 +258,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D4",
         "a field that an action does not know is passed over, and the filter without it means every job",
         "tests/dashboard/test_jobs.py::test_a_slip_in_the_name_of_a_field_changes_nothing_and_is_named",
-        [Change("dashboard/answer.py", "            check_known(action.asked, said)\n", "")],
+        [Change("dashboard/http/endpoints.py", "            check_fields(action.params, said)\n", "")],
     ),
     Mutant(
         "D5",
@@ -268,7 +272,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_webhook.py::test_a_secret_is_good_for_the_signals_and_workflows_of_its_scope",
         [
             Change(
-                "dashboard/webhook.py",
+                "dashboard/http/webhook.py",
                 "if sender is not None and sender.asks_for_workflow(delivery.signal):",
                 "if False:",
             )
@@ -278,13 +282,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "D7",
         "one visitor's tabs take the streams of all others",
         "tests/dashboard/test_security_feed.py::test_neither_one_visitor_nor_all_of_them_watch_more_than_so_many_pages",
-        [Change("dashboard/feed.py", "if self._open[who] >= _MOST_OF_ONE:", "if False:")],
+        [Change("dashboard/http/feed.py", "if self._open[who] >= _MOST_OF_ONE:", "if False:")],
     ),
     Mutant(
         "D8",
         "connections on which nobody asks anything take the room of those who do",
         "tests/dashboard/test_security_server.py::test_idle_connections_leave_room_for_those_who_ask",
-        [Change("dashboard/serve.py", "if len(self.idle) > _MOST_IDLE:", "if False:")],
+        [Change("dashboard/http/serve.py", "if len(self.idle) > _MOST_IDLE:", "if False:")],
     ),
     Mutant(
         "D9",
@@ -292,7 +296,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_security_login.py::test_after_ten_wrong_tokens_others_are_not_heard_for_a_while_and_the_right_one_is",
         [
             Change(
-                "dashboard/login.py",
+                "dashboard/access/tokens.py",
                 "        if found:\n            return found[0]\n        if self",
                 "        if found and not self._attempts.too_many(address):\n            return found[0]\n        if self",
             )
@@ -302,7 +306,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D10b",
         "an open page takes an outage that lasts for its end",
         "tests/dashboard/test_security_feed.py::test_trouble_is_said_as_long_as_it_lasts_and_the_page_comes_back",
-        [Change("dashboard/feed.py", " and event.startswith(_PAGE) else event", " else event")],
+        [Change("dashboard/http/feed.py", " and event.startswith(_PAGE) else event", " else event")],
     ),
     Mutant(
         "E9",

@@ -18,7 +18,7 @@ from rowlock.cli.dashboard.extra import with_extra
 from rowlock.cli.options import debug_option
 
 if TYPE_CHECKING:
-    from rowlock.demo.ledger import Audit
+    from rowlock.demo.job_log import Audit
     from rowlock.demo.watch import Watch
 
 
@@ -49,13 +49,13 @@ def demo(ctx: click.Context, *, once: bool, terminal: bool, port: int, opens: bo
 def _show_page(folder: Path, *, port: int, opens: bool | None) -> Audit:
     """The demo in a browser."""
     with with_extra():
-        from rowlock.dashboard.login import Tokens, fresh_token  # noqa: PLC0415  its packages are an extra
-        from rowlock.dashboard.serve import bound, serve  # noqa: PLC0415
-        from rowlock.demo.sandbox import sandbox  # noqa: PLC0415
-        from rowlock.demo.served import dashboard_of  # noqa: PLC0415
+        from rowlock.dashboard.access.tokens import Tokens, new_token  # noqa: PLC0415  its packages are an extra
+        from rowlock.dashboard.http.serve import listen, serve  # noqa: PLC0415
+        from rowlock.demo.browser.page import dashboard_of  # noqa: PLC0415
+        from rowlock.demo.browser.sandbox import sandbox  # noqa: PLC0415
 
-    listening = bound("127.0.0.1", port)
-    token, line = fresh_token("you", "admin")
+    listening = listen("127.0.0.1", port)
+    token, line = new_token("you", "admin")
     link = f"http://127.0.0.1:{listening.getsockname()[1]}/login?next=/demo#{token}"
 
     def ready() -> None:
@@ -81,10 +81,10 @@ def _has_screen() -> bool:
 def _play(folder: Path, *, once: bool) -> Audit:
     """The demo in a terminal, by itself."""
     # Only this command draws: the others start faster without.
-    from rowlock.demo.play import LIVE, ONCE, staged  # noqa: PLC0415
-    from rowlock.demo.show import shown  # noqa: PLC0415
+    from rowlock.demo.terminal.run import LIVE, ONCE, started  # noqa: PLC0415
+    from rowlock.demo.terminal.view import shown  # noqa: PLC0415
 
-    with _stop_flag() as stop, staged(ONCE if once else LIVE, folder) as play, shown() as show:
+    with _stop_flag() as stop, started(ONCE if once else LIVE, folder) as play, shown() as show:
         report = play.run(show, stop.is_set)
     click.echo(summary(report.audit, report.watch))
     if once and not report.finished:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 try:
+    from rowlock.dashboard.access.tokens import Tokens
+    from rowlock.dashboard.access.visitor import Role, Visitor
     from rowlock.dashboard.app import Dashboard
-    from rowlock.dashboard.login import Tokens
-    from rowlock.dashboard.visitor import Role, Visitor
 except ModuleNotFoundError as _error:
     if (_error.name or "rowlock").partition(".")[0] == "rowlock":
         raise

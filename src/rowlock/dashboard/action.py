@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked
-from rowlock.dashboard.visitor import Role
+from rowlock.dashboard.access.visitor import Role
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Params
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=Params)
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class ActionResult:
     """What was done, in a sentence; where to look at it, if it is elsewhere; and the facts, for programs."""
 
     says: str
@@ -28,6 +28,6 @@ class Action(Generic[A]):
 
     path: str
     role: Role
-    asked: type[A]
-    do: Callable[[Desk, A], Awaitable[Did]]
+    params: type[A]
+    do: Callable[[RequestContext, A], Awaitable[ActionResult]]
     says: str  # what it does, in a sentence: for the API's description

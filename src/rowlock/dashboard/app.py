@@ -16,21 +16,21 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from rowlock.app.app import Rowlock
+from rowlock.dashboard.access.guard import Guard
+from rowlock.dashboard.access.login import LOGIN, LoginRoutes
+from rowlock.dashboard.access.login_audit import LOGIN_EVENTS, LoginAudit, LoginEvent
+from rowlock.dashboard.access.tokens import Tokens
+from rowlock.dashboard.access.visitor import Auth, Role, check_role
 from rowlock.dashboard.action import Action
 from rowlock.dashboard.actions import ACTIONS
-from rowlock.dashboard.address import root_of
-from rowlock.dashboard.answer import Answers, Endpoint
-from rowlock.dashboard.desk import LONGEST_LOOK
-from rowlock.dashboard.guard import Guard
-from rowlock.dashboard.login import Tokens
-from rowlock.dashboard.logins import NOTED, Login, LoginBook
-from rowlock.dashboard.openapi import SIGNALS, description
+from rowlock.dashboard.context import STATEMENT_TIMEOUT
+from rowlock.dashboard.http.address import root_of
+from rowlock.dashboard.http.endpoints import Endpoint, Endpoints
+from rowlock.dashboard.http.openapi import SIGNALS, description
+from rowlock.dashboard.http.webhook import Webhooks, receive
 from rowlock.dashboard.page import Page
 from rowlock.dashboard.pages import PAGES
 from rowlock.dashboard.render import STATIC, assets, templates
-from rowlock.dashboard.signin import LOGIN, SignIn
-from rowlock.dashboard.visitor import Auth, Role, check_role
-from rowlock.dashboard.webhook import Webhooks, receive
 
 
 class Dashboard:
@@ -57,10 +57,10 @@ class Dashboard:
         webhooks: Sequence[str] | None = None,
     ) -> None:
         self.app = app
-        self.look = app.looking(within=LONGEST_LOOK)
-        self.answers = Answers(
-            self.look if read_only else app,  # so that PostgreSQL itself refuses, whatever gets that far
-            self.look,
+        self.reader = app.looking(within=STATEMENT_TIMEOUT)
+        self.endpoints = Endpoints(
+            self.reader if read_only else app,  # so that PostgreSQL itself refuses, whatever gets that far
+            self.reader,
             templates=templates(*packages),
             read_only=read_only,
             arguments=check_role(arguments),
@@ -68,12 +68,12 @@ class Dashboard:
             can_log_out=isinstance(auth, Tokens),
         )
         self.pages, self.actions = (*PAGES, *pages), (*ACTIONS, *actions)
-        self._logins = LoginBook(None if read_only else app.database)
+        self._logins = LoginAudit(None if read_only else app.database)
         self.webhooks = None if read_only else Webhooks.find(webhooks)
         files = _Static(directory=STATIC, packages=[(package, "static") for package in packages])
         self.routes = [*self._routes(auth), Mount(f"/static/{assets()}", files, name="static")]
         router = Router(self.routes, redirect_slashes=False, lifespan=self._lifespan)
-        failed = self.answers.failed
+        failed = self.endpoints.failed
         self._asgi = Guard(
             ExceptionMiddleware(router, handlers={Exception: failed, HTTPException: failed}),
             auth=auth,
@@ -84,18 +84,18 @@ class Dashboard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; then write down who has logged in or out by it, or has failed to."""
-        noted: list[Login] = []
-        await self._asgi({**scope, NOTED: noted}, receive, send)
+        noted: list[LoginEvent] = []
+        await self._asgi({**scope, LOGIN_EVENTS: noted}, receive, send)
         await self._logins.write(noted)
 
     def end_streams(self) -> None:
         """End what browsers watch, so that a server can stop."""
-        self.answers.feed.end()
+        self.endpoints.feed.end()
 
     async def aclose(self) -> None:
         """Close the connections that the dashboard has opened; the app's own stay."""
-        await self.answers.aclose()
-        await self.look.aclose()
+        await self.endpoints.aclose()
+        await self.reader.aclose()
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
@@ -104,16 +104,16 @@ class Dashboard:
 
     def _routes(self, auth: Auth) -> Iterable[BaseRoute]:
         for page in self.pages:
-            yield Route(page.path, self.answers.page(page), methods=["GET"], name=page.name)
-            yield Route(f"/api{page.path}", self.answers.data(page), methods=["GET"])
+            yield Route(page.path, self.endpoints.page(page), methods=["GET"], name=page.name)
+            yield Route(f"/api{page.path}", self.endpoints.data(page), methods=["GET"])
         for action in self.actions:
-            yield Route(action.path, self.answers.action(action), methods=["POST"])
-            yield Route(f"/api{action.path}", self.answers.action(action), methods=["POST"])
+            yield Route(action.path, self.endpoints.action(action), methods=["POST"])
+            yield Route(f"/api{action.path}", self.endpoints.action(action), methods=["POST"])
         yield Route("/api/openapi.json", self._describe, methods=["GET"])
         if self.webhooks:
             yield Route(SIGNALS, _receiving(self.app, self.webhooks), methods=["POST"])
         if isinstance(auth, Tokens):
-            yield from SignIn(auth, self.answers).routes()
+            yield from LoginRoutes(auth, self.endpoints).routes()
 
     async def _describe(self, request: Request) -> Response:
         return JSONResponse(description(self.pages, self.actions, root=root_of(request.scope)))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from rowlock.app.checks import enough_after
-from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.context import RequestContext
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import count
@@ -28,15 +28,17 @@ def most_of(expected: int, *, at_least: bool) -> int | None:
     return None if at_least else expected + int(expected * _MORE)
 
 
-async def preview(desk: Desk, verb: VerbName, wanted: Filter) -> Preview:
+async def preview(context: RequestContext, verb: VerbName, wanted: Filter) -> Preview:
     """What a verb would do, counted for a second at most."""
     named, enough = VERBS[verb], enough_after(_WITHIN)
-    return await desk.look.database.aconverse(
+    return await context.reader.database.aconverse(
         lambda: pages.preview(wanted, named, looks=windows.BRIEF, enough=enough), atomic=False
     )
 
 
-async def check_expected(desk: Desk, verb: VerbName, wanted: Filter, expected: int | None, *, at_least: bool) -> None:
+async def check_expected(
+    context: RequestContext, verb: VerbName, wanted: Filter, expected: int | None, *, at_least: bool
+) -> None:
     """Refuse a verb that would change more jobs than were expected. What is more when it runs, it does not change."""
     if expected is None:
         raise InvalidOption(
@@ -44,7 +46,7 @@ async def check_expected(desk: Desk, verb: VerbName, wanted: Filter, expected: i
         )
     if at_least:
         return
-    now = await preview(desk, verb, wanted)
+    now = await preview(context, verb, wanted)
     if now.count > (most_of(expected, at_least=False) or 0):
         many, so_far = count(now.count, "job"), "at least " if now.capped else ""
         hint = f"expected={now.count}" + (" and at_least=true" if now.capped else "")

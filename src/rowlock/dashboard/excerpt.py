@@ -26,7 +26,7 @@ class Excerpt(str):
     __slots__ = ()
 
 
-class Room:
+class ExcerptBudget:
     """How much of its values a page shows."""
 
     def __init__(self) -> None:

@@ -12,20 +12,20 @@ from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
-from rowlock.dashboard.desk import Desk
+from rowlock.dashboard.context import RequestContext
 from rowlock.model.names import shown
 
 
-class Asked(BaseModel):
+class Params(BaseModel):
     """What an address, or a form, says: its fields by name, each checked. What nobody asked about is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=Params)
 
 
-class Elsewhere(HTTPException):
+class Redirect(HTTPException):
     """What was asked for is at another address: `to`, a path of the dashboard's own with what it asks."""
 
     def __init__(self, to: str) -> None:
@@ -43,20 +43,20 @@ class Page(Generic[A]):
 
     name: str  # of its template, and in the navigation
     path: str
-    asked: type[A]
+    params: type[A]
     shows: type[Any]
-    look: Callable[[Desk, A], Awaitable[Any]]
+    load: Callable[[RequestContext, A], Awaitable[Any]]
     says: str  # what it shows, in a sentence: for the API's description
     every: timedelta = timedelta(seconds=2)
 
 
-def read_asked(asked: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
+def read_params(params: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
     """What is asked; of a field that may be several, all that were said. An empty field of a form says nothing.
 
     A field that is a mapping holds what was said under its name and a dot: `answers.note`.
     """
     found: dict[str, Any] = {}
-    for name, field in asked.model_fields.items():
+    for name, field in params.model_fields.items():
         if get_origin(field.annotation) is dict:
             inside = {key.removeprefix(f"{name}."): said.getlist(key) for key in said if key.startswith(f"{name}.")}
             found |= {name: inside} if inside else {}
@@ -64,12 +64,12 @@ def read_asked(asked: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
         given = [text for text in said.getlist(name) if text.strip()]
         if given:
             found[name] = given if _is_several(field.annotation) else given[-1]
-    return asked.model_validate(found | dict(path))
+    return params.model_validate(found | dict(path))
 
 
-def check_known(asked: type[Asked], said: Iterable[str]) -> None:
+def check_fields(params: type[Params], said: Iterable[str]) -> None:
     """Refuse what an action does not know: with `sate` for `state` it would mean every job."""
-    known = asked.model_fields
+    known = params.model_fields
     inside = tuple(f"{name}." for name, field in known.items() if get_origin(field.annotation) is dict)
     for name in said:
         if name not in known and name != "csrf" and not name.startswith(inside):

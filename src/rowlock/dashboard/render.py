@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2s
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -69,12 +71,12 @@ def templates(*packages: str) -> Environment:
     return environment
 
 
-def whole(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
+def render_page(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
     """A whole page."""
     return environment.get_template(f"{name}.html").render(shown)
 
 
-def main_part(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
+def render_main(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
     """What stands in a page's <main>, for whoever has the rest already."""
     template = environment.get_template(f"{name}.html")
     return "".join(template.blocks["main"](template.new_context(dict(shown))))
@@ -147,9 +149,34 @@ def at(moment: datetime | None, now: datetime) -> Markup:
     )
 
 
-def address(path: str, asked: Mapping[str, Any] | None = None, **more: object) -> str:
+def address(path: str, params: Mapping[str, Any] | None = None, **more: object) -> str:
     """A path with what it asks; what is None, False or empty is left out."""
     said = {
-        name: value for name, value in ({**(asked or {}), **more}).items() if value not in (None, "", (), [], False)
+        name: value for name, value in ({**(params or {}), **more}).items() if value not in (None, "", (), [], False)
     }
     return quote(path) + (f"?{urlencode(said, doseq=True)}" if said else "")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MOST_THREADS: Final = 2  # they share one interpreter: more would only make each other wait
+
+
+class RenderThreads:
+    """A few threads of the dashboard's own: those of the loop are the app's."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something long."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="rowlock-dashboard")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """End them, until there is work again."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None

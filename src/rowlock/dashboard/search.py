@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
-from rowlock.dashboard.wanted import MOMENTS, NAMES
+from rowlock.app.app import Rowlock
+from rowlock.dashboard.filter_params import MOMENTS, NAMES
 from rowlock.model.filter import STATES
+from rowlock.store.stats.collect import collect_glance
 
 MOST_TYPED: Final = 4_000
 """Characters of a search."""
@@ -25,7 +29,7 @@ _SEVERAL: Final = ("state", "arg", "ids")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """The names of tasks and queues that are known, to suggest and to tell one from the other."""
 
     tasks: tuple[str, ...] = ()
@@ -40,7 +44,7 @@ def read_id(typed: str) -> UUID | None:
         return None
 
 
-def read_terms(typed: str, known: Known) -> dict[str, Any]:
+def read_terms(typed: str, known: KnownNames) -> dict[str, Any]:
     """What was typed, as the fields of an address. What may be several is a tuple."""
     found: dict[str, Any] = {}
     for term in split(typed):
@@ -75,7 +79,7 @@ def split(typed: str) -> Iterator[str]:
         yield typed[begin:]
 
 
-def _read(term: str, known: Known) -> tuple[str, str]:
+def _read(term: str, known: KnownNames) -> tuple[str, str]:
     prefix, colon, rest = term.partition(":")
     if colon and rest and prefix.lower() in _PREFIXES:
         kind, word = _PREFIXES[prefix.lower()], _bare(rest)
@@ -86,7 +90,7 @@ def _read(term: str, known: Known) -> tuple[str, str]:
     return _guess(_bare(term), known)
 
 
-def _guess(word: str, known: Known) -> tuple[str, str]:
+def _guess(word: str, known: KnownNames) -> tuple[str, str]:
     """What a word alone means: an id, a state, a task or the end of one, a queue, an error, else a key."""
     if read_id(word) is not None:
         return "ids", word
@@ -130,7 +134,7 @@ def _bare(text: str) -> str:
     return text
 
 
-def suggestions(known: Known, states: Collection[str] = STATES) -> tuple[str, ...]:
+def suggestions(known: KnownNames, states: Collection[str] = STATES) -> tuple[str, ...]:
     """What can be typed, to choose from."""
     tasks = (f"task:{_quoted(name)}" for name in known.tasks)
     queues = (f"queue:{_quoted(name)}" for name in known.queues)
@@ -139,3 +143,31 @@ def suggestions(known: Known, states: Collection[str] = STATES) -> tuple[str, ..
 
 def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False) if re.search(r'[\s"]', name) else name
+
+
+_KEPT: Final = 30.0  # seconds: a page is looked at every two, and names seldom come
+_MOST: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    known: KnownNames
+    at: float
+
+
+_looked: WeakKeyDictionary[Rowlock, _Looked] = WeakKeyDictionary()
+
+
+async def known_names(look: Rowlock) -> KnownNames:
+    """The names, not older than half a minute."""
+    before = _looked.get(look)
+    if before is not None and time.monotonic() - before.at < _KEPT:
+        return before.known
+    seen = await look.database.aconverse(collect_glance)
+    declared = {task.spec.queue for task in look.tasks}
+    known = KnownNames(
+        tasks=tuple(sorted({*look.tasks.names(), *seen.tasks}))[:_MOST],
+        queues=tuple(sorted({*declared, *seen.queues}))[:_MOST],
+    )
+    _looked[look] = _Looked(known, time.monotonic())
+    return known

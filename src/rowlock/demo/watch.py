@@ -9,15 +9,55 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from rowlock.db.thread_connection import ReconnectingSyncConnection
-from rowlock.demo.crew import LEASE_SECONDS, SLOTS, Crew, Member
-from rowlock.demo.ledger import LIVE, Audit, Ledger
-from rowlock.demo.scene import Bench, Happening, Scene
+from rowlock.demo.job_log import LIVE, Audit, JobLog
+from rowlock.demo.workers import LEASE_SECONDS, SLOTS, WorkerProcess, WorkerProcesses
 from rowlock.model.results import Event
 from rowlock.store import events as events_store
 from rowlock.store import results
 from rowlock.store.results import JobStatus
 from rowlock.store.stats import workers
 from rowlock.store.stats.workers import WorkerRow
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerState:
+    """One worker: its process, and what the database says of it."""
+
+    number: int
+    pid: int
+    alive: bool
+    held: int
+    slots: int
+    lease: float | None  # seconds left; None when it is not on the books
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoEvent:
+    """One line of what has happened."""
+
+    at: float  # seconds since the demo began
+    kind: str  # killed, rescued, retry, started, …: how it is drawn
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoState:
+    """Everything that the view shows."""
+
+    at: float
+    story: str
+    benches: tuple[WorkerState, ...]
+    states: Counter[str]
+    delayed: int
+    enqueued: int
+    retried: int
+    killed: int
+    rescued: int
+    lost: int
+    rates: tuple[int, ...]  # jobs ended in each of the last seconds
+    happenings: tuple[DemoEvent, ...]
+
 
 _EVENTS = 200
 _RATES = 60
@@ -43,7 +83,7 @@ class Victim:
 class Watch:
     """What has been seen so far."""
 
-    def __init__(self, *, database: ReconnectingSyncConnection, ledger: Ledger, crew: Crew) -> None:
+    def __init__(self, *, database: ReconnectingSyncConnection, ledger: JobLog, crew: WorkerProcesses) -> None:
         self.victims: list[Victim] = []
         self.rescued = 0
         self.workers: dict[int, WorkerRow] = {}  # by the number of their process
@@ -55,7 +95,7 @@ class Watch:
         self._began = time.monotonic()
         self._numbers: dict[int, int] = {}  # pid → number, of every process there was
         self._notes: dict[int, str] = {}
-        self._happenings: deque[Happening] = deque(maxlen=_EVENTS)
+        self._happenings: deque[DemoEvent] = deque(maxlen=_EVENTS)
         self._events_seen: set[UUID] = set()
         self._ended_in: Counter[int] = Counter()
         self._delayed = 0
@@ -87,26 +127,26 @@ class Watch:
 
     # What the demo itself does, told as it happens
 
-    def started(self, member: Member) -> None:
+    def started(self, member: WorkerProcess) -> None:
         """A worker process was started."""
         self._numbers[member.process.pid] = member.number
         self.tell("started", f"{member.name} starts, pid {member.process.pid}", member.number, "starting")
 
-    def killed(self, member: Member, worker: str, held: int) -> None:
+    def killed(self, member: WorkerProcess, worker: str, held: int) -> None:
         """A worker process was killed while it held jobs."""
         self.victims.append(Victim(member.number, worker, held, self.at))
         self.tell(
             "killed", f"{member.name} killed (SIGKILL) — its {_jobs(held)} come back", member.number, "killed (SIGKILL)"
         )
 
-    def fell(self, member: Member) -> None:
+    def fell(self, member: WorkerProcess) -> None:
         """A worker process ended by itself."""
         code, log = member.process.returncode, self._crew.log_of(member.number)
         self.tell("failed", f"{member.name} ended with exit code {code}; see {log}", member.number, f"exit code {code}")
 
     def tell(self, kind: str, text: str, number: int | None = None, note: str = "") -> None:
         """Add a line; `note` is what the worker's own row then says."""
-        self._happenings.append(Happening(self.at, kind, text))
+        self._happenings.append(DemoEvent(self.at, kind, text))
         if number is not None:
             self._notes[number] = note
 
@@ -159,11 +199,11 @@ class Watch:
 
     # What there is to see
 
-    def scene(self, story: str = "") -> Scene:
+    def scene(self, story: str = "") -> DemoState:
         """This moment."""
         at = self.at
         seconds = range(int(at) - _RATES, int(at))
-        return Scene(
+        return DemoState(
             at=at,
             story=story or self._story(),
             benches=tuple(self._bench(member) for member in self._crew),
@@ -178,9 +218,9 @@ class Watch:
             happenings=tuple(self._happenings),
         )
 
-    def _bench(self, member: Member) -> Bench:
+    def _bench(self, member: WorkerProcess) -> WorkerState:
         row = self.workers.get(member.number)
-        bench = Bench(
+        bench = WorkerState(
             number=member.number,
             pid=member.process.pid,
             alive=member.is_alive,

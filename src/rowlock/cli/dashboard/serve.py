@@ -21,7 +21,7 @@ from rowlock.db.errors import readable_errors
 from rowlock.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from rowlock.dashboard.serve import Tls
+    from rowlock.dashboard.http.serve import Tls
 
 TOKENS = "ROWLOCK_DASHBOARD_TOKENS"
 SECRET = "ROWLOCK_DASHBOARD_SECRET"  # noqa: S105  the name of a variable
@@ -46,14 +46,14 @@ def serve(choice: Choice, asked: Asked) -> None:
     """Serve until Ctrl-C."""
     with with_extra():
         from rowlock.dashboard import Dashboard, Tokens  # noqa: PLC0415  its packages are an extra
-        from rowlock.dashboard import serve as serving  # noqa: PLC0415
-        from rowlock.dashboard.login import fresh_token  # noqa: PLC0415
+        from rowlock.dashboard.access.tokens import new_token  # noqa: PLC0415
+        from rowlock.dashboard.http import serve as serving  # noqa: PLC0415
 
     lines = token_lines(asked.tokens_file)
     tls = _tls(asked)
     if not serving.is_loopback(asked.host):
         _check_reachable(asked, lines)
-    made, line = fresh_token("admin", "admin")
+    made, line = new_token("admin", "admin")
     auth = Tokens(lines or [line], secret=os.environ.get(SECRET) or None)
     logs = Logs("warning")
     logs.begin()
@@ -64,7 +64,7 @@ def serve(choice: Choice, asked: Asked) -> None:
     with readable_errors(app.database), app:
         database_time(app)  # before anybody is told to come: no database, no dashboard
         dashboard = Dashboard(app, auth=auth, hosts=_names(asked), read_only=asked.read_only)
-        listening = serving.bound(asked.host, asked.port)
+        listening = serving.listen(asked.host, asked.port)
         address = _address(asked, listening.getsockname()[1])
         link = f"{address}/login" if lines else f"{address}/login#{made}"
 
@@ -105,7 +105,7 @@ def _check_reachable(asked: Asked, lines: Sequence[str]) -> None:
 
 
 def _tls(asked: Asked) -> Tls | None:
-    from rowlock.dashboard.serve import Tls  # noqa: PLC0415  its packages are an extra
+    from rowlock.dashboard.http.serve import Tls  # noqa: PLC0415  its packages are an extra
 
     if (asked.tls_cert is None) != (asked.tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together; give both")

@@ -26,9 +26,9 @@ def token(*, name: str, role: str, as_json: bool) -> None:
     The token is shown once, and kept nowhere. The line goes into the file of --tokens-file; it holds only a hash.
     """
     with with_extra():
-        from rowlock.dashboard.login import fresh_token  # noqa: PLC0415  its packages are an extra
-        from rowlock.dashboard.visitor import check_role  # noqa: PLC0415
-    made, line = fresh_token(name, check_role(role))
+        from rowlock.dashboard.access.tokens import new_token  # noqa: PLC0415  its packages are an extra
+        from rowlock.dashboard.access.visitor import check_role  # noqa: PLC0415
+    made, line = new_token(name, check_role(role))
     if as_json:
         print_json({"name": name, "role": role, "token": made, "line": line})
     else:

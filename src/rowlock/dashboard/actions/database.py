@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.measured import remember
-from rowlock.dashboard.page import Asked
+from rowlock.dashboard.action import Action, ActionResult
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Params
+from rowlock.dashboard.pages.database import remember_trial
 
 
-class MeasureAsked(Asked):
+class MeasureParams(Params):
     """It is asked nothing."""
 
 
-async def measure(desk: Desk, _asked: MeasureAsked) -> Did:
+async def measure(context: RequestContext, _params: MeasureParams) -> ActionResult:
     """Have a claim tried out, and a job's whole way, all of it undone; and say what it cost."""
-    measured = remember(desk.app, await desk.app.adoctor(), by=desk.who)
+    measured = remember_trial(context.app, await context.app.adoctor(), by=context.actor)
     told = "; ".join(f"{finding.name}: {finding.figure}" for finding in measured.findings)
-    return Did(f"Tried and undone. {told}.", to="/database", facts=measured)
+    return ActionResult(f"Tried and undone. {told}.", to="/database", facts=measured)
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
     Action(
         "/database/measure",
         "operator",
-        MeasureAsked,
+        MeasureParams,
         measure,
         says="Try out a claim and a job's whole way, undo both, and answer what they cost.",
     ),

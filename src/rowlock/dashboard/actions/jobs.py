@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
@@ -12,18 +13,19 @@ from pydantic import Field, StringConstraints
 from pydantic_core import from_json
 
 from rowlock.app.job import show
+from rowlock.app.jobs import Jobs
 from rowlock.app.tasks import Call
-from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.bulk import ACTS, in_words, told
+from rowlock.dashboard.access.visitor import Role
+from rowlock.dashboard.action import Action, ActionResult
+from rowlock.dashboard.bulk_runs import BulkRun
 from rowlock.dashboard.confirm import check_expected, most_of
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.orders import Order
-from rowlock.dashboard.page import Asked
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.filter_params import JobFilterParams, read_argument, read_past
+from rowlock.dashboard.page import Params
 from rowlock.dashboard.restore import restored
-from rowlock.dashboard.visitor import Role
-from rowlock.dashboard.wanted import Wanted, read_past
 from rowlock.errors import InvalidArguments, InvalidOption, RowlockError, UnknownTask
 from rowlock.model.filter import Filter
+from rowlock.model.formatting import count
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
 from rowlock.model.results import Done
@@ -33,10 +35,10 @@ from rowlock.store import schema
 
 Why = Annotated[str, StringConstraints(max_length=500)]
 Priority = Annotated[int, Field(ge=-4, le=4)]
-A = TypeVar("A", bound=Asked)
+A = TypeVar("A", bound=Params)
 
 
-class Ordered(Wanted):
+class BulkParams(JobFilterParams):
     """Which jobs, and why. With nothing said of them, `everything` must be: it would be every job.
 
     `expected` is how many jobs the preview counted, needed unless `ids` names them: if it would now be over a tenth
@@ -50,44 +52,44 @@ class Ordered(Wanted):
     why: Why | None = None
 
 
-class Moved(Ordered):
+class BulkMoveParams(BulkParams):
     """And the queue to move them to."""
 
     to: str
 
 
-class Reprioritised(Ordered):
+class BulkReprioritiseParams(BulkParams):
     """And the priority to give them."""
 
     priority: Priority
 
 
-class OneAsked(Asked):
+class OneJobParams(Params):
     """A job, and why."""
 
     id: UUID
     why: Why | None = None
 
 
-class OneMoved(OneAsked):
+class MoveJobParams(OneJobParams):
     """And the queue to move it to."""
 
     to: str
 
 
-class OneReprioritised(OneAsked):
+class ReprioritiseJobParams(OneJobParams):
     """And the priority to give it."""
 
     priority: Priority
 
 
-class Edited(OneAsked):
+class EditJobParams(OneJobParams):
     """And its arguments, as a JSON object."""
 
     args: str
 
 
-class Enqueued(Asked):
+class EnqueueParams(Params):
     """A task and its arguments as a JSON object; the rest is the task's own unless said.
 
     `run_at` is an instant, or a length of time from now: 15min. `like` is the job that it was made after.
@@ -103,7 +105,7 @@ class Enqueued(Asked):
     why: Why | None = None
 
 
-class OrderAsked(Asked):
+class BulkRunParams(Params):
     """An order that is underway."""
 
     id: str
@@ -112,70 +114,74 @@ class OrderAsked(Asked):
 # Many
 
 
-async def order(verb: VerbName, desk: Desk, asked: Ordered) -> Did:
+async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) -> ActionResult:
     """Do it to all that match; answered after a second at most, and then it goes on in the background."""
-    if asked.is_everything and not asked.everything:
+    if params.is_everything and not params.everything:
         raise InvalidOption("that would be every job; say which ones, or everything=true")
-    if asked.typed is not None and asked.typed.strip().replace(",", "").removesuffix("+") != str(asked.expected):
-        raise InvalidOption(f"type {asked.expected} to confirm; nothing was changed")
-    [now] = await desk.look.database.arun(schema.now())
-    wanted = asked.filter(now)
+    if params.typed is not None and params.typed.strip().replace(",", "").removesuffix("+") != str(params.expected):
+        raise InvalidOption(f"type {params.expected} to confirm; nothing was changed")
+    [now] = await context.reader.database.arun(schema.now())
+    wanted = params.filter(now)
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
     most = None
-    if not asked.ids:
-        await check_expected(desk, verb, wanted, asked.expected, at_least=asked.at_least)
-        most = most_of(asked.expected or 0, at_least=asked.at_least)
-    work = partial(ACTS[verb], desk.app.jobs, wanted, by=desk.who, why=asked.why, **_options(asked))
-    given = await desk.orders.give(verb, in_words(asked), by=desk.who, most=most, work=lambda track: work(track=track))
-    return _said(given, asked)
+    if not params.ids:
+        await check_expected(context, verb, wanted, params.expected, at_least=params.at_least)
+        most = most_of(params.expected or 0, at_least=params.at_least)
+    work = partial(OPERATIONS[verb], context.app.jobs, wanted, by=context.actor, why=params.why, **_options(params))
+    given = await context.bulk_runs.start(
+        verb, filter_text(params), by=context.actor, most=most, work=lambda track: work(track=track)
+    )
+    return _said(given, params)
 
 
-def _options(asked: Asked) -> dict[str, Any]:
+def _options(params: Params) -> dict[str, Any]:
     """What else the verb is told."""
-    match asked:
-        case Moved() | OneMoved():
-            return {"queue": asked.to}
-        case Reprioritised() | OneReprioritised():
-            return {"priority": asked.priority}
+    match params:
+        case BulkMoveParams() | MoveJobParams():
+            return {"queue": params.to}
+        case BulkReprioritiseParams() | ReprioritiseJobParams():
+            return {"priority": params.priority}
         case _:
             return {}
 
 
-def _said(given: Order, asked: Ordered) -> Did:
-    passed_over = max(given.passed_over, len(asked.ids) - given.changed) if asked.ids else given.passed_over
-    so_far = told(given.verb, given.changed, passed_over)
+def _said(given: BulkRun, params: BulkParams) -> ActionResult:
+    passed_over = max(given.passed_over, len(params.ids) - given.changed) if params.ids else given.passed_over
+    so_far = outcome_text(given.verb, given.changed, passed_over)
     match given.status:
         case "done":
-            return Did(f"{so_far[0].upper()}{so_far[1:]}.", facts=given)
+            return ActionResult(f"{so_far[0].upper()}{so_far[1:]}.", facts=given)
         case "underway":
-            return Did(f"It takes a while and goes on: {so_far} so far. The page of jobs shows it.", "/jobs", given)
+            return ActionResult(
+                f"It takes a while and goes on: {so_far} so far. The page of jobs shows it.", "/jobs", given
+            )
         case "stopped":
-            return Did(f"It was stopped: {so_far}.", facts=given)
+            return ActionResult(f"It was stopped: {so_far}.", facts=given)
         case "failed":
             raise RowlockError(f"it has failed on the way: {so_far}; the log of the dashboard says why; do it again")
 
 
-async def stop_order(desk: Desk, asked: OrderAsked) -> Did:
+async def stop_run(context: RequestContext, params: BulkRunParams) -> ActionResult:
     """What it has changed so far stays so."""
-    stopped = desk.orders.stop(asked.id)
+    stopped = context.bulk_runs.stop(params.id)
     if stopped is None:
         raise InvalidOption("there is no such order here: it has ended long ago, or another process has it")
-    return Did("It stops after the jobs that it is at; what it has changed stays so.", "/jobs", stopped)
+    return ActionResult("It stops after the jobs that it is at; what it has changed stays so.", "/jobs", stopped)
 
 
 # One
 
 
-async def do_one(verb: VerbName, desk: Desk, asked: OneAsked) -> Did:
+async def run_one(verb: VerbName, context: RequestContext, params: OneJobParams) -> ActionResult:
     """Do it to one job; refused if it cannot be."""
-    record = await _record(desk, asked.id)
-    wanted = Filter(ids=[asked.id])
+    record = await _record(context, params.id)
+    wanted = Filter(ids=[params.id])
     if verb == "retry":
-        wanted = Filter(ids=[asked.id], state=sorted(VERBS["retry"].changes))
-    done: Done = await ACTS[verb](desk.app.jobs, wanted, by=desk.who, why=asked.why, **_options(asked))
+        wanted = Filter(ids=[params.id], state=sorted(VERBS["retry"].changes))
+    done: Done = await OPERATIONS[verb](context.app.jobs, wanted, by=context.actor, why=params.why, **_options(params))
     if not done.changed:
-        raise RowlockError(_refusal(VERBS[verb], record, asked))
-    return Did(f"{_ONE[verb]}.", "/jobs" if verb == "delete" else f"/jobs/{asked.id}", done)
+        raise RowlockError(_refusal(VERBS[verb], record, params))
+    return ActionResult(f"{_ONE[verb]}.", "/jobs" if verb == "delete" else f"/jobs/{params.id}", done)
 
 
 _ONE: Final = {
@@ -188,12 +194,12 @@ _ONE: Final = {
 }
 
 
-def _refusal(verb: Verb, record: JobRecord, asked: OneAsked) -> str:
-    match asked:
-        case OneMoved() if asked.to == record.queue:
-            return f"the job is on queue {asked.to} already"
-        case OneReprioritised() if asked.priority == record.priority:
-            return f"the job has priority {asked.priority} already"
+def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
+    match params:
+        case MoveJobParams() if params.to == record.queue:
+            return f"the job is on queue {params.to} already"
+        case ReprioritiseJobParams() if params.priority == record.priority:
+            return f"the job has priority {params.priority} already"
     if record.state not in verb.changes:
         return f"{verb.name.replace('_', ' ')} is not for a job that is {record.state}; nothing was changed"
     if verb.name == "retry" and record.key is not None:
@@ -203,49 +209,49 @@ def _refusal(verb: Verb, record: JobRecord, asked: OneAsked) -> str:
     return "the job has changed meanwhile, or somebody is at it; look at it again"
 
 
-async def edit(desk: Desk, asked: Edited) -> Did:
+async def edit(context: RequestContext, params: EditJobParams) -> ActionResult:
     """Its next attempt gets these; what was given before is gone."""
-    record = await _record(desk, asked.id)
-    args = restored(_object(asked.args), record.args)
-    names = await desk.app.jobs.aedit(asked.id, args=args, by=desk.who, why=asked.why)
+    record = await _record(context, params.id)
+    args = restored(_object(params.args), record.args)
+    names = await context.app.jobs.aedit(params.id, args=args, by=context.actor, why=params.why)
     says = f"Changed: {', '.join(names)}." if names else "These are the arguments that it has; nothing was changed."
-    return Did(says, f"/jobs/{asked.id}", names)
+    return ActionResult(says, f"/jobs/{params.id}", names)
 
 
-async def enqueue(desk: Desk, asked: Enqueued) -> Did:
+async def enqueue(context: RequestContext, params: EnqueueParams) -> ActionResult:
     """Make a job."""
-    args = _object(asked.args)
-    if asked.like is not None:
-        args = restored(args, (await _record(desk, asked.like)).args)
-    call = _call(desk, asked, args)
-    made = await desk.app.jobs.aenqueue(call, like=asked.like, by=desk.who, why=asked.why)
+    args = _object(params.args)
+    if params.like is not None:
+        args = restored(args, (await _record(context, params.like)).args)
+    call = _call(context, params, args)
+    made = await context.app.jobs.aenqueue(call, like=params.like, by=context.actor, why=params.why)
     says = "It is enqueued." if made.created else "A job that lives has this key already; this is that one."
-    return Did(says, f"/jobs/{made.id}", {"id": made.id, "created": made.created})
+    return ActionResult(says, f"/jobs/{made.id}", {"id": made.id, "created": made.created})
 
 
-def _call(desk: Desk, asked: Enqueued, args: dict[str, Any]) -> Call[Any]:
+def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) -> Call[Any]:
     """The call; where this process knows tasks, of one of them, and with arguments such as its handler is given."""
-    app = desk.app
-    when = None if asked.run_at is None else read_past(asked.run_at)
+    app = context.app
+    when = None if params.run_at is None else read_past(params.run_at)
     options = Options(
-        queue=asked.queue,
-        priority=asked.priority,
+        queue=params.queue,
+        priority=params.priority,
         run_at=when if isinstance(when, datetime) else None,
         delay=None if isinstance(when, datetime) else when,
-        key=asked.key,
+        key=params.key,
     )
-    task = app.tasks.get(*unversioned(asked.task))
+    task = app.tasks.get(*unversioned(params.task))
     if task is not None:
         return Call(task, task.arguments.encode_json(args), task.spec.allowed(options))
     if len(app.tasks):
-        close = difflib.get_close_matches(asked.task, app.tasks.names(), n=1)
-        raise UnknownTask(f"there is no task {asked.task!r} here" + (f"; did you mean {close[0]}?" if close else ""))
-    unknown = app.call(asked.task, kwargs=args)
+        close = difflib.get_close_matches(params.task, app.tasks.names(), n=1)
+        raise UnknownTask(f"there is no task {params.task!r} here" + (f"; did you mean {close[0]}?" if close else ""))
+    unknown = app.call(params.task, kwargs=args)
     return Call(unknown.task, unknown.args, options)
 
 
-async def _record(desk: Desk, job_id: UUID) -> JobRecord:
-    return await desk.app.database.aconverse(lambda: show(job_id), atomic=False)
+async def _record(context: RequestContext, job_id: UUID) -> JobRecord:
+    return await context.app.database.aconverse(lambda: show(job_id), atomic=False)
 
 
 def _object(typed: str) -> dict[str, Any]:
@@ -272,24 +278,63 @@ _SAYS: Final[dict[VerbName, str]] = {
 _ADMINS: Final[Role] = "admin"
 _OPERATORS: Final[Role] = "operator"
 _ROLES: Final[dict[VerbName, Role]] = {verb: _ADMINS if verb == "delete" else _OPERATORS for verb in _SAYS}
-_MANY: Final[dict[VerbName, type[Ordered]]] = {"move": Moved, "reprioritise": Reprioritised}
-_SINGLE: Final[dict[VerbName, type[OneAsked]]] = {"move": OneMoved, "reprioritise": OneReprioritised}
+_MANY: Final[dict[VerbName, type[BulkParams]]] = {"move": BulkMoveParams, "reprioritise": BulkReprioritiseParams}
+_SINGLE: Final[dict[VerbName, type[OneJobParams]]] = {"move": MoveJobParams, "reprioritise": ReprioritiseJobParams}
 
 
 def _many(verb: VerbName) -> Action[Any]:
     says = f"Of all jobs that match: {_SAYS[verb]}."
-    return Action(f"/jobs/{verb}", _ROLES[verb], _MANY.get(verb, Ordered), partial(order, verb), says)
+    return Action(f"/jobs/{verb}", _ROLES[verb], _MANY.get(verb, BulkParams), partial(run_bulk, verb), says)
 
 
 def _single(verb: VerbName) -> Action[Any]:
     says = f"As of many, of one job: {_SAYS[verb]}."
-    return Action(f"/jobs/{{id}}/{verb}", _ROLES[verb], _SINGLE.get(verb, OneAsked), partial(do_one, verb), says)
+    return Action(f"/jobs/{{id}}/{verb}", _ROLES[verb], _SINGLE.get(verb, OneJobParams), partial(run_one, verb), says)
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
     *map(_many, _SAYS),
     *map(_single, _SAYS),
-    Action("/jobs/enqueue", "admin", Enqueued, enqueue, "Enqueue a job by hand."),
-    Action("/jobs/{id}/edit", "admin", Edited, edit, "Give a job that has not started other arguments."),
-    Action("/orders/{id}/stop", "operator", OrderAsked, stop_order, "Stop an order that is underway."),
+    Action("/jobs/enqueue", "admin", EnqueueParams, enqueue, "Enqueue a job by hand."),
+    Action("/jobs/{id}/edit", "admin", EditJobParams, edit, "Give a job that has not started other arguments."),
+    Action("/orders/{id}/stop", "operator", BulkRunParams, stop_run, "Stop an order that is underway."),
 )
+
+
+# The verb of the library that does it.
+OPERATIONS: Final[Mapping[VerbName, Callable[..., Any]]] = {
+    "retry": Jobs.aretry,
+    "cancel": Jobs.acancel,
+    "run_next": Jobs.arun_next,
+    "move": Jobs.amove,
+    "reprioritise": Jobs.areprioritise,
+    "delete": Jobs.adelete,
+}
+# What became of one job, and of several.
+_OUTCOMES: Final[Mapping[VerbName, tuple[str, str]]] = {
+    "retry": ("will run again", "will run again"),
+    "cancel": ("is cancelled", "are cancelled"),
+    "run_next": ("runs next", "run next"),
+    "move": ("was moved", "were moved"),
+    "reprioritise": ("has the new priority", "have the new priority"),
+    "delete": ("is deleted", "are deleted"),
+}
+
+
+def filter_text(wanted: JobFilterParams) -> str:
+    """Which jobs, in words; without values of arguments, which are not everybody's to see."""
+    terms = [f"{term.name} {term.value}" for term in wanted.terms() if term.name != "argument"]
+    names = [name for typed in wanted.arg for name in read_argument(typed)]
+    terms += [f"argument {name}" for name in names]
+    if wanted.state:
+        terms.insert(0, " or ".join(wanted.state))
+    return ", ".join(terms) or "every job"
+
+
+def outcome_text(verb: VerbName, changed: int, passed_over: int) -> str:
+    """What was done, as a sentence without its full stop: 3 jobs will run again; 1 was passed over."""
+    one, several = _OUTCOMES[verb]
+    did = f"{count(changed, 'job')} {one if changed == 1 else several}" if changed else "no job was changed"
+    if not passed_over:
+        return did
+    return f"{did}; {passed_over:,} {'was' if passed_over == 1 else 'were'} passed over"

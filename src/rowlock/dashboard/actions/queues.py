@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from rowlock.app.pauses import check_used
-from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked
+from rowlock.dashboard.action import Action, ActionResult
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Params
 from rowlock.dashboard.pages.overview import in_time
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import read_span, span
@@ -17,79 +17,87 @@ from rowlock.store import workers
 from rowlock.store.pauses import Kind
 
 
-class QueueAsked(Asked):
+class QueueParams(Params):
     """A queue, and why."""
 
     queue: str
     why: str | None = None
 
 
-class PauseQueueAsked(QueueAsked):
+class PauseQueueParams(QueueParams):
     """For how long, as it is typed: 15min, 1h; until somebody resumes it unless said; also if nobody uses it yet."""
 
     duration: str | None = None
     anyway: bool = False
 
 
-class TaskAsked(Asked):
+class TaskParams(Params):
     """A task, and why."""
 
     task: str
     why: str | None = None
 
 
-class PauseTaskAsked(TaskAsked):
+class PauseTaskParams(TaskParams):
     """For how long, as it is typed: 15min, 1h; until somebody resumes it unless said; also if nobody uses it yet."""
 
     duration: str | None = None
     anyway: bool = False
 
 
-async def pause_queue(desk: Desk, asked: PauseQueueAsked) -> Did:
+async def pause_queue(context: RequestContext, params: PauseQueueParams) -> ActionResult:
     """None of its jobs is claimed from now on."""
-    lasts = None if asked.duration is None else read_span(asked.duration)
-    if not asked.anyway:
-        await _check_used(desk, "queue", asked.queue, Filter(queue=asked.queue))
-    pause = await desk.app.apause(queue=asked.queue, duration=lasts, why=asked.why, by=desk.who)
-    return Did(f"Queue {asked.queue} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause)
+    lasts = None if params.duration is None else read_span(params.duration)
+    if not params.anyway:
+        await _check_used(context, "queue", params.queue, Filter(queue=params.queue))
+    pause = await context.app.apause(queue=params.queue, duration=lasts, why=params.why, by=context.actor)
+    return ActionResult(
+        f"Queue {params.queue} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause
+    )
 
 
-async def resume_queue(desk: Desk, asked: QueueAsked) -> Did:
+async def resume_queue(context: RequestContext, params: QueueParams) -> ActionResult:
     """Its jobs are claimed again."""
-    resumed = await desk.app.aresume(queue=asked.queue, why=asked.why, by=desk.who)
-    return Did(f"Queue {asked.queue} goes on." if resumed else f"Queue {asked.queue} was not paused.", facts=resumed)
+    resumed = await context.app.aresume(queue=params.queue, why=params.why, by=context.actor)
+    return ActionResult(
+        f"Queue {params.queue} goes on." if resumed else f"Queue {params.queue} was not paused.", facts=resumed
+    )
 
 
-async def pause_task(desk: Desk, asked: PauseTaskAsked) -> Did:
+async def pause_task(context: RequestContext, params: PauseTaskParams) -> ActionResult:
     """Its jobs are set aside when they are claimed."""
-    lasts = None if asked.duration is None else read_span(asked.duration)
-    if not asked.anyway:
-        await _check_used(desk, "task", asked.task, Filter(task=asked.task))
-    pause = await desk.app.apause(task=asked.task, duration=lasts, why=asked.why, by=desk.who)
-    return Did(f"Task {asked.task} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause)
+    lasts = None if params.duration is None else read_span(params.duration)
+    if not params.anyway:
+        await _check_used(context, "task", params.task, Filter(task=params.task))
+    pause = await context.app.apause(task=params.task, duration=lasts, why=params.why, by=context.actor)
+    return ActionResult(
+        f"Task {params.task} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause
+    )
 
 
-async def resume_task(desk: Desk, asked: TaskAsked) -> Did:
+async def resume_task(context: RequestContext, params: TaskParams) -> ActionResult:
     """The jobs that were set aside are ready again."""
-    resumed = await desk.app.aresume(task=asked.task, why=asked.why, by=desk.who)
-    return Did(f"Task {asked.task} goes on." if resumed else f"Task {asked.task} was not paused.", facts=resumed)
+    resumed = await context.app.aresume(task=params.task, why=params.why, by=context.actor)
+    return ActionResult(
+        f"Task {params.task} goes on." if resumed else f"Task {params.task} was not paused.", facts=resumed
+    )
 
 
-async def _check_used(desk: Desk, kind: Kind, name: str, jobs: Filter) -> None:
+async def _check_used(context: RequestContext, kind: Kind, name: str, jobs: Filter) -> None:
     """Refuse a name that nobody uses; where the database is too slow to tell, a pause is wanted all the more."""
     slow: dict[str, str] = {}
-    page = await in_time("jobs", desk.look.jobs.alist(jobs, limit=1), slow)
-    known = None if page is None or page.records else await in_time("names", _used(desk, kind), slow)
+    page = await in_time("jobs", context.reader.jobs.alist(jobs, limit=1), slow)
+    known = None if page is None or page.records else await in_time("names", _used(context, kind), slow)
     if known is not None:
         check_used(kind, name, known, anyway="anyway=true")
 
 
-async def _used(desk: Desk, kind: Kind) -> set[str]:
-    stats = await desk.look.astats()
+async def _used(context: RequestContext, kind: Kind) -> set[str]:
+    stats = await context.reader.astats()
     if kind == "queue":
-        return {DEFAULT_QUEUE, *(task.spec.queue for task in desk.app.tasks), *stats.queues}
-    workers_know = await desk.look.database.arun(workers.known_tasks())
-    return {*desk.app.tasks.names(), *workers_know, *stats.tasks}
+        return {DEFAULT_QUEUE, *(task.spec.queue for task in context.app.tasks), *stats.queues}
+    workers_know = await context.reader.database.arun(workers.known_tasks())
+    return {*context.app.tasks.names(), *workers_know, *stats.tasks}
 
 
 def until(lasts: timedelta | None) -> str:
@@ -98,8 +106,8 @@ def until(lasts: timedelta | None) -> str:
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
-    Action("/queues/pause", "operator", PauseQueueAsked, pause_queue, says="Start no more jobs of a queue."),
-    Action("/queues/resume", "operator", QueueAsked, resume_queue, says="Let a queue go on."),
-    Action("/tasks/pause", "operator", PauseTaskAsked, pause_task, says="Start no more jobs of a task."),
-    Action("/tasks/resume", "operator", TaskAsked, resume_task, says="Let a task go on."),
+    Action("/queues/pause", "operator", PauseQueueParams, pause_queue, says="Start no more jobs of a queue."),
+    Action("/queues/resume", "operator", QueueParams, resume_queue, says="Let a queue go on."),
+    Action("/tasks/pause", "operator", PauseTaskParams, pause_task, says="Start no more jobs of a task."),
+    Action("/tasks/resume", "operator", TaskParams, resume_task, says="Let a task go on."),
 )

@@ -9,10 +9,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from rowlock.app.tasks import NO_JITTER, Call
-from rowlock.dashboard.action import Action, Did
+from rowlock.dashboard.action import Action, ActionResult
 from rowlock.dashboard.actions.queues import until
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Params
 from rowlock.dashboard.pages.schedules_preview import typed_rule
 from rowlock.dashboard.render import segment
 from rowlock.dashboard.restore import restored
@@ -23,20 +23,20 @@ from rowlock.model.payload.arguments import encode_untyped
 from rowlock.model.schedule.rule import CatchUp, Overlap
 
 
-class NamedAsked(Asked):
+class NamedParams(Params):
     """A schedule by its name, and why."""
 
     name: str
     why: str | None = None
 
 
-class PauseAsked(NamedAsked):
+class PauseScheduleParams(NamedParams):
     """For how long, as it is typed: 15min, 1h; until somebody resumes it unless said."""
 
     duration: str | None = None
 
 
-class SaidAsked(NamedAsked):
+class ScheduleFields(NamedParams):
     """What a schedule may be told. Arguments are a JSON object, or the text of one; spans are typed: 90s, 15min, 2h."""
 
     rule: str | None = None
@@ -50,81 +50,83 @@ class SaidAsked(NamedAsked):
     at_boot: bool | None = None
 
 
-class EditAsked(SaidAsked):
+class EditScheduleParams(ScheduleFields):
     """What to change. `seen` is a JSON object of what the form showed at first: what is still so is not changed."""
 
     expires: str | None = None
     seen: str | None = None
 
 
-class AddAsked(SaidAsked):
+class AddScheduleParams(ScheduleFields):
     """A new one, of a task that this dashboard knows, if it knows any."""
 
     task: str
     rule: str = Field(min_length=1)
 
 
-async def run_now(desk: Desk, asked: NamedAsked) -> Did:
+async def run_now(context: RequestContext, params: NamedParams) -> ActionResult:
     """Make a job of it, beside its slots."""
-    job = await desk.app.schedules.arun_now(asked.name, by=desk.who, why=asked.why)
-    return Did(f"Schedule {asked.name} has made a job.", to=f"/jobs/{job.id}", facts={"job": str(job.id)})
+    job = await context.app.schedules.arun_now(params.name, by=context.actor, why=params.why)
+    return ActionResult(f"Schedule {params.name} has made a job.", to=f"/jobs/{job.id}", facts={"job": str(job.id)})
 
 
-async def pause(desk: Desk, asked: PauseAsked) -> Did:
+async def pause(context: RequestContext, params: PauseScheduleParams) -> ActionResult:
     """Pass over its slots."""
-    lasts = None if asked.duration is None else read_span(asked.duration)
-    schedule = await desk.app.schedules.apause(asked.name, duration=lasts, by=desk.who, why=asked.why)
-    return Did(f"Schedule {asked.name} is paused {until(lasts)}: its slots are passed over.", facts=schedule.paused_at)
-
-
-async def resume(desk: Desk, asked: NamedAsked) -> Did:
-    """Go on with its next slot."""
-    resumed = await desk.app.schedules.aresume(asked.name, by=desk.who, why=asked.why)
-    says = "goes on with its next slot" if resumed else "was not paused"
-    return Did(f"Schedule {asked.name} {says}.", facts=resumed)
-
-
-async def edit(desk: Desk, asked: EditAsked) -> Did:
-    """Change what was said and differs from what was seen."""
-    changes = _changes(asked)
-    if not changes:
-        return Did("Nothing was changed: the form says what it said before.")
-    if "args" in changes:
-        stored = (await desk.app.schedules.aget(asked.name)).args
-        changes["args"] = restored(changes["args"], stored)
-    schedule = await desk.app.schedules.aedit(asked.name, **changes, by=desk.who, why=asked.why)
-    kept = "; it outlasts deploys, until it is reset to code" if schedule.is_declared else ""
-    said = f"Schedule {asked.name} is changed ({', '.join(changes)}){kept}."
-    return Did(said, to=_place(asked.name), facts={"changed": list(changes)})
-
-
-async def reset(desk: Desk, asked: NamedAsked) -> Did:
-    """Go back to what code says."""
-    await desk.app.schedules.aedit(asked.name, reset=True, by=desk.who, why=asked.why)
-    return Did(f"Schedule {asked.name} is again what code says.", to=_place(asked.name))
-
-
-async def add(desk: Desk, asked: AddAsked) -> Did:
-    """Make jobs of a call by a rule."""
-    schedule = await desk.app.schedules.aadd(
-        asked.name,
-        _call(desk, asked),
-        typed_rule(asked.rule),
-        tz=asked.tz,
-        jitter=NO_JITTER if asked.jitter is None else read_span(asked.jitter),
-        overlap=asked.overlap or "skip",
-        catch_up="last" if asked.catch_up is None else _catch_up(asked.catch_up),
-        at_boot=bool(asked.at_boot),
-        by=desk.who,
-        why=asked.why,
+    lasts = None if params.duration is None else read_span(params.duration)
+    schedule = await context.app.schedules.apause(params.name, duration=lasts, by=context.actor, why=params.why)
+    return ActionResult(
+        f"Schedule {params.name} is paused {until(lasts)}: its slots are passed over.", facts=schedule.paused_at
     )
-    return Did(f"Schedule {schedule.name} is added.", to=_place(schedule.name))
 
 
-async def remove(desk: Desk, asked: NamedAsked) -> Did:
+async def resume(context: RequestContext, params: NamedParams) -> ActionResult:
+    """Go on with its next slot."""
+    resumed = await context.app.schedules.aresume(params.name, by=context.actor, why=params.why)
+    says = "goes on with its next slot" if resumed else "was not paused"
+    return ActionResult(f"Schedule {params.name} {says}.", facts=resumed)
+
+
+async def edit(context: RequestContext, params: EditScheduleParams) -> ActionResult:
+    """Change what was said and differs from what was seen."""
+    changes = _changes(params)
+    if not changes:
+        return ActionResult("Nothing was changed: the form says what it said before.")
+    if "args" in changes:
+        stored = (await context.app.schedules.aget(params.name)).args
+        changes["args"] = restored(changes["args"], stored)
+    schedule = await context.app.schedules.aedit(params.name, **changes, by=context.actor, why=params.why)
+    kept = "; it outlasts deploys, until it is reset to code" if schedule.is_declared else ""
+    said = f"Schedule {params.name} is changed ({', '.join(changes)}){kept}."
+    return ActionResult(said, to=_place(params.name), facts={"changed": list(changes)})
+
+
+async def reset(context: RequestContext, params: NamedParams) -> ActionResult:
+    """Go back to what code says."""
+    await context.app.schedules.aedit(params.name, reset=True, by=context.actor, why=params.why)
+    return ActionResult(f"Schedule {params.name} is again what code says.", to=_place(params.name))
+
+
+async def add(context: RequestContext, params: AddScheduleParams) -> ActionResult:
+    """Make jobs of a call by a rule."""
+    schedule = await context.app.schedules.aadd(
+        params.name,
+        _call(context, params),
+        typed_rule(params.rule),
+        tz=params.tz,
+        jitter=NO_JITTER if params.jitter is None else read_span(params.jitter),
+        overlap=params.overlap or "skip",
+        catch_up="last" if params.catch_up is None else _catch_up(params.catch_up),
+        at_boot=bool(params.at_boot),
+        by=context.actor,
+        why=params.why,
+    )
+    return ActionResult(f"Schedule {schedule.name} is added.", to=_place(schedule.name))
+
+
+async def remove(context: RequestContext, params: NamedParams) -> ActionResult:
     """Remove it; the jobs it has made live on."""
-    schedule = await desk.app.schedules.aremove(asked.name, by=desk.who, why=asked.why)
-    return Did(f"Schedule {schedule.name} is removed; the jobs that it has made live on.", to="/schedules")
+    schedule = await context.app.schedules.aremove(params.name, by=context.actor, why=params.why)
+    return ActionResult(f"Schedule {schedule.name} is removed; the jobs that it has made live on.", to="/schedules")
 
 
 def _place(name: str) -> str:
@@ -134,10 +136,10 @@ def _place(name: str) -> str:
 # What the forms say
 
 
-def _changes(asked: EditAsked) -> dict[str, Any]:
+def _changes(params: EditScheduleParams) -> dict[str, Any]:
     """What to change, as `edit` takes it."""
-    seen = {} if asked.seen is None else _object(asked.seen, "seen")
-    said = {name: getattr(asked, name) for name in _READ if getattr(asked, name) is not None}
+    seen = {} if params.seen is None else _object(params.seen, "seen")
+    said = {name: getattr(params, name) for name in _READ if getattr(params, name) is not None}
     return {name: _READ[name](text) for name, text in said.items() if not _is_same(name, text, seen)}
 
 
@@ -149,16 +151,16 @@ def _is_same(name: str, text: object, seen: Mapping[str, Any]) -> bool:
     return str(text).strip() == str(seen[name]).strip()
 
 
-def _call(desk: Desk, asked: AddAsked) -> Call[Any]:
-    app, args = desk.app, _object(asked.args or {}, "args")
-    known = app.tasks.get(*unversioned(asked.task))
+def _call(context: RequestContext, params: AddScheduleParams) -> Call[Any]:
+    app, args = context.app, _object(params.args or {}, "args")
+    known = app.tasks.get(*unversioned(params.task))
     if known is None and len(app.tasks):
-        raise UnknownTask(f"the app has no task {asked.task!r}; it knows {', '.join(app.tasks.names())}")
+        raise UnknownTask(f"the app has no task {params.task!r}; it knows {', '.join(app.tasks.names())}")
     if known is None:
-        task, encoded = app.call(asked.task).task, encode_untyped(args)
+        task, encoded = app.call(params.task).task, encode_untyped(args)
     else:
         task, encoded = known, known.arguments.encode_json(args)
-    return Call(task, encoded, task.using(queue=asked.queue, priority=asked.priority).options)
+    return Call(task, encoded, task.using(queue=params.queue, priority=params.priority).options)
 
 
 def _object(said: object, what: str) -> dict[str, Any]:
@@ -203,11 +205,11 @@ _READ: Final[Mapping[str, Any]] = {
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
-    Action("/schedules/run", "operator", NamedAsked, run_now, says="Make a job of a schedule now, beside its slots."),
-    Action("/schedules/pause", "operator", PauseAsked, pause, says="Pass over the slots of a schedule."),
-    Action("/schedules/resume", "operator", NamedAsked, resume, says="Let a schedule go on with its next slot."),
-    Action("/schedules/edit", "admin", EditAsked, edit, says="Change a schedule."),
-    Action("/schedules/reset", "admin", NamedAsked, reset, says="Go back to what code says of a schedule."),
-    Action("/schedules/add", "admin", AddAsked, add, says="Add a schedule."),
-    Action("/schedules/remove", "admin", NamedAsked, remove, says="Remove a schedule that no code declares."),
+    Action("/schedules/run", "operator", NamedParams, run_now, says="Make a job of a schedule now, beside its slots."),
+    Action("/schedules/pause", "operator", PauseScheduleParams, pause, says="Pass over the slots of a schedule."),
+    Action("/schedules/resume", "operator", NamedParams, resume, says="Let a schedule go on with its next slot."),
+    Action("/schedules/edit", "admin", EditScheduleParams, edit, says="Change a schedule."),
+    Action("/schedules/reset", "admin", NamedParams, reset, says="Go back to what code says of a schedule."),
+    Action("/schedules/add", "admin", AddScheduleParams, add, says="Add a schedule."),
+    Action("/schedules/remove", "admin", NamedParams, remove, says="Remove a schedule that no code declares."),
 )

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from rowlock.dashboard.action import Action, Did
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked
+from rowlock.dashboard.action import Action, ActionResult
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Params
 from rowlock.errors import InvalidArguments, WorkflowError
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import count
@@ -22,14 +22,14 @@ from rowlock.model.workflow.timeline import TimelineStep
 from rowlock.store.workflows import timeline
 
 
-class WorkflowNamed(Asked):
+class WorkflowActionParams(Params):
     """A workflow, and why something is done to it."""
 
     id: UUID
     why: str | None = Field(default=None, max_length=500)
 
 
-class SignalAsked(WorkflowNamed):
+class SignalParams(WorkflowActionParams):
     """A signal: what it is called, and what it says, as a JSON value or as the text of one.
 
     `step` is the key of the wait that it answers, by the form of which `answers` are read, each field under its name;
@@ -44,7 +44,7 @@ class SignalAsked(WorkflowNamed):
     key: str | None = None
 
 
-class ForkAsked(WorkflowNamed):
+class ForkParams(WorkflowActionParams):
     """From which step to go on; `args` are other arguments by name, a JSON object or its text; `version` other code."""
 
     step: str
@@ -52,33 +52,33 @@ class ForkAsked(WorkflowNamed):
     version: int | None = None
 
 
-async def send_signal(desk: Desk, asked: SignalAsked) -> Did:
+async def send_signal(context: RequestContext, params: SignalParams) -> ActionResult:
     """Send it, if it fits what is waited for."""
-    waits = await desk.look.database.arun(timeline.signal_waits(asked.id))
-    payload, key = _payload(asked, waits), asked.key
-    if asked.step is not None:
-        key = _once(next(wait for wait in waits if wait.key == asked.step))
-    with desk.app.within(None):  # on a connection of ours: when this returns, it is committed
-        sent = await desk.app.asignal(asked.id, asked.name, payload, key=key, by=desk.who, why=asked.why)
+    waits = await context.reader.database.arun(timeline.signal_waits(params.id))
+    payload, key = _payload(params, waits), params.key
+    if params.step is not None:
+        key = _once(next(wait for wait in waits if wait.key == params.step))
+    with context.app.within(None):  # on a connection of ours: when this returns, it is committed
+        sent = await context.app.asignal(params.id, params.name, payload, key=key, by=context.actor, why=params.why)
     said = (
-        f"Signal {shown(asked.name)} is sent."
+        f"Signal {shown(params.name)} is sent."
         if sent
-        else f"Signal {shown(asked.name)} was sent before; nothing was sent again."
+        else f"Signal {shown(params.name)} was sent before; nothing was sent again."
     )
-    return Did(said, to=f"/workflows/{asked.id}", facts={"sent": sent, "payload": payload})
+    return ActionResult(said, to=f"/workflows/{params.id}", facts={"sent": sent, "payload": payload})
 
 
-def _payload(asked: SignalAsked, waits: list[TimelineStep]) -> Any:  # noqa: ANN401  any JSON
+def _payload(params: SignalParams, waits: list[TimelineStep]) -> Any:  # noqa: ANN401  any JSON
     """What it says; InvalidArguments if it fits none of the waits for it."""
-    forms = [SignalForm.of(wait.form) for wait in waits if wait.name == asked.name and asked.step in (None, wait.key)]
-    if asked.step is not None and not forms:
+    forms = [SignalForm.of(wait.form) for wait in waits if wait.name == params.name and params.step in (None, wait.key)]
+    if params.step is not None and not forms:
         raise WorkflowError(
-            f"step {shown(asked.step)} does not wait for {shown(asked.name)} any more: "
+            f"step {shown(params.step)} does not wait for {shown(params.name)} any more: "
             "it was answered, or its time is over"
         )
-    if asked.step is not None and asked.text is None:
-        return forms[0].read(asked.answers)
-    payload = asked.payload if asked.text is None else _json(asked.text, "what it says")
+    if params.step is not None and params.text is None:
+        return forms[0].read(params.answers)
+    payload = params.payload if params.text is None else _json(params.text, "what it says")
     refusals = []
     for form in forms:
         try:
@@ -95,11 +95,11 @@ def _once(wait: TimelineStep) -> str:
     return f"form {sha256(f'{wait.key} {wait.started_at.isoformat()}'.encode()).hexdigest()[:16]}"
 
 
-async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
+async def cancel(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """Cancel it; what it has done is undone first."""
-    job = await desk.app.aget(asked.id)
-    with desk.app.within(None):
-        cancelled = await job.acancel(by=desk.who, why=asked.why)
+    job = await context.app.aget(params.id)
+    with context.app.within(None):
+        cancelled = await job.acancel(by=context.actor, why=params.why)
     record = await job.arecord()
     if not cancelled:
         says = f"Too late: it has ended as {record.state}."
@@ -107,23 +107,25 @@ async def cancel(desk: Desk, asked: WorkflowNamed) -> Did:
         says = "It is cancelled."
     else:
         says = "It is being cancelled: a worker undoes first what it has done."
-    return Did(says, to=f"/workflows/{asked.id}", facts={"cancelled": cancelled, "state": record.state})
+    return ActionResult(says, to=f"/workflows/{params.id}", facts={"cancelled": cancelled, "state": record.state})
 
 
-async def terminate(desk: Desk, asked: WorkflowNamed) -> Did:
+async def terminate(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """End it at once, without undo."""
-    terminated = await desk.app.workflows.aterminate(asked.id, by=desk.who, why=asked.why)
-    state = (await (await desk.app.aget(asked.id)).arecord()).state
+    terminated = await context.app.workflows.aterminate(params.id, by=context.actor, why=params.why)
+    state = (await (await context.app.aget(params.id)).arecord()).state
     says = "It is cancelled; nothing was undone." if terminated else f"Too late: it has ended as {state}."
-    return Did(says, to=f"/workflows/{asked.id}", facts={"terminated": terminated, "state": state})
+    return ActionResult(says, to=f"/workflows/{params.id}", facts={"terminated": terminated, "state": state})
 
 
-async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
+async def retry(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """Let it go on from the step that has failed, or from the beginning if something was undone."""
-    before = await (await desk.app.aget(asked.id)).arecord()
-    kept = _kept(await desk.app.workflows.ashow(asked.id))  # afterwards a worker may have done more
-    done = await desk.app.jobs.aretry(Filter(ids=[asked.id], state=("failed", "cancelled")), by=desk.who, why=asked.why)
-    to = f"/workflows/{asked.id}"
+    before = await (await context.app.aget(params.id)).arecord()
+    kept = _kept(await context.app.workflows.ashow(params.id))  # afterwards a worker may have done more
+    done = await context.app.jobs.aretry(
+        Filter(ids=[params.id], state=("failed", "cancelled")), by=context.actor, why=params.why
+    )
+    to = f"/workflows/{params.id}"
     if not done.changed:
         why_not = (
             f"It has not ended; it is {before.state}."
@@ -132,9 +134,9 @@ async def retry(desk: Desk, asked: WorkflowNamed) -> Did:
             if before.state == "succeeded"
             else f"It was not retried: another job has its key {shown(before.key)} now."
         )
-        return Did(why_not, to=to, facts={"retried": False})
+        return ActionResult(why_not, to=to, facts={"retried": False})
     says = f"It goes on after {count(len(kept), 'step')}." if kept else "It starts from the beginning."
-    return Did(says, to=to, facts={"retried": True, "steps": kept})
+    return ActionResult(says, to=to, facts={"retried": True, "steps": kept})
 
 
 def _kept(steps: Iterable[TimelineStep]) -> list[str]:
@@ -145,17 +147,17 @@ def _kept(steps: Iterable[TimelineStep]) -> list[str]:
     return [step.key for step in done if step.kind not in ("start", "failure")]
 
 
-async def fork(desk: Desk, asked: ForkAsked) -> Did:
+async def fork(context: RequestContext, params: ForkParams) -> ActionResult:
     """Go on from a step in a new job."""
-    args = _json(asked.args, "args") if isinstance(asked.args, str) else asked.args
+    args = _json(params.args, "args") if isinstance(params.args, str) else params.args
     if args is not None and not isinstance(args, dict):
         raise InvalidArguments('args must be a JSON object of arguments by name: {"x": 1}')
-    job = await desk.app.workflows.afork(
-        asked.id, from_step=asked.step, args=args, version=asked.version, by=desk.who, why=asked.why
+    job = await context.app.workflows.afork(
+        params.id, from_step=params.step, args=args, version=params.version, by=context.actor, why=params.why
     )
-    record = await desk.look.workflows.ashow(job.id)
-    says = f"{versioned(job.task, record.job.version)} goes on from {shown(asked.step)} in a new job."
-    return Did(says, to=f"/workflows/{job.id}", facts={"id": job.id})
+    record = await context.reader.workflows.ashow(job.id)
+    says = f"{versioned(job.task, record.job.version)} goes on from {shown(params.step)} in a new job."
+    return ActionResult(says, to=f"/workflows/{job.id}", facts={"id": job.id})
 
 
 def _json(text: str, what: str) -> Any:  # noqa: ANN401  any JSON
@@ -166,9 +168,15 @@ def _json(text: str, what: str) -> Any:  # noqa: ANN401  any JSON
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
-    Action("/workflows/{id}/signal", "operator", SignalAsked, send_signal, says="Send a workflow a signal."),
-    Action("/workflows/{id}/cancel", "operator", WorkflowNamed, cancel, says="Cancel a workflow, undoing it first."),
-    Action("/workflows/{id}/terminate", "operator", WorkflowNamed, terminate, says="End a workflow without undo."),
-    Action("/workflows/{id}/retry", "operator", WorkflowNamed, retry, says="Go on from the step that has failed."),
-    Action("/workflows/{id}/fork", "admin", ForkAsked, fork, says="Go on from a step in a new job."),
+    Action("/workflows/{id}/signal", "operator", SignalParams, send_signal, says="Send a workflow a signal."),
+    Action(
+        "/workflows/{id}/cancel", "operator", WorkflowActionParams, cancel, says="Cancel a workflow, undoing it first."
+    ),
+    Action(
+        "/workflows/{id}/terminate", "operator", WorkflowActionParams, terminate, says="End a workflow without undo."
+    ),
+    Action(
+        "/workflows/{id}/retry", "operator", WorkflowActionParams, retry, says="Go on from the step that has failed."
+    ),
+    Action("/workflows/{id}/fork", "admin", ForkParams, fork, says="Go on from a step in a new job."),
 )

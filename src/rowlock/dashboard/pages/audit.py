@@ -11,8 +11,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.model.filter import check_id
 from rowlock.model.results import Cursor, Event, EventPage
 from rowlock.store import events, schema
@@ -32,7 +32,7 @@ KINDS: Final = tuple(sorted({kind for role in ROLES for kind in role.events} | s
 """What can be done, as events name it."""
 
 
-class AuditAsked(Asked):
+class AuditParams(Params):
     """Which events: of a kind, by whoever is named so, of a job; and before which place."""
 
     kind: Annotated[str, Field(max_length=100)] | None = None
@@ -91,12 +91,12 @@ def _is_same_order(later: Event, event: Event) -> bool:
     return said == meant and later.at - event.at <= _APART
 
 
-async def look(desk: Desk, asked: AuditAsked) -> AuditShown:
+async def load(context: RequestContext, params: AuditParams) -> AuditShown:
     """Look for them, among so many at most."""
-    job = None if asked.job is None else check_id(asked.job.strip())
-    before = None if asked.before is None else Cursor.read(asked.before)
-    begin = partial(_found, asked.kind, asked.actor, job, before)
-    at, found = await desk.look.database.aconverse(begin, atomic=False)
+    job = None if params.job is None else check_id(params.job.strip())
+    before = None if params.before is None else Cursor.read(params.before)
+    begin = partial(_found, params.kind, params.actor, job, before)
+    at, found = await context.reader.database.aconverse(begin, atomic=False)
     shown = tuple(event for line in lines_of(found.events)[:_LIMIT] for event in line.events)
     following = found.next if len(shown) == len(found.events) else Cursor(shown[-1].at, shown[-1].id)
     cut_short = found.next is not None and len(found.events) < _MOST_EVENTS and following == found.next
@@ -118,4 +118,4 @@ def _found(
     return at, found
 
 
-PAGE = Page("audit", "/audit", AuditAsked, AuditShown, look, says="Who did what, when and why.")
+PAGE = Page("audit", "/audit", AuditParams, AuditShown, load, says="Who did what, when and why.")

@@ -8,18 +8,47 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Final
+from weakref import WeakKeyDictionary
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.measured import Measured, last_measured
-from rowlock.dashboard.page import Asked, Page
+from rowlock.app.app import Rowlock
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.doctor.examine import ainspect
 from rowlock.model.checkup import Checkup, Finding, Level
 from rowlock.model.stats.stats import ClaimTimes, DatabaseStats
 from rowlock.store.doctor.checkup_facts import Facts
 from rowlock.store.doctor.queries import TableNow
 
+TRIED: Final = ("claim index", "claim pages", "share of a core")
+"""The doctor's lines that need a trial, or are nearer to the truth by one."""
 
-class DatabaseAsked(Asked):
+
+@dataclass(frozen=True, slots=True)
+class LastTrial:
+    """When it was tried, by whom, and what came of it."""
+
+    at: datetime
+    by: str
+    findings: tuple[Finding, ...]
+
+
+# For as long as this process lives: a trial costs ten milliseconds, so it is no matter to forget one.
+_last: WeakKeyDictionary[Rowlock, LastTrial] = WeakKeyDictionary()
+
+
+def last_trial(app: Rowlock) -> LastTrial | None:
+    """What was tried last here, if anything was."""
+    return _last.get(app)
+
+
+def remember_trial(app: Rowlock, checkup: Checkup, *, by: str) -> LastTrial:
+    """What this checkup says of it, from now on."""
+    found = tuple(finding for finding in checkup.findings if finding.name in TRIED)
+    _last[app] = LastTrial(checkup.at, by, found)
+    return _last[app]
+
+
+class DatabaseParams(Params):
     """It may be asked nothing."""
 
 
@@ -36,7 +65,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionShown:
     """A part of history or events: what expires from one day until before another, and then is dropped whole."""
 
     table: str
@@ -49,7 +78,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RemedyPart:
     """A piece of a remedy: a command for a shell or for psql, or words."""
 
     text: str
@@ -73,13 +102,13 @@ class DatabaseShown:
     at: datetime
     worst: Level
     findings: tuple[Finding, ...]
-    measured: Measured | None
+    measured: LastTrial | None
     version: int  # of the schema
     database: DatabaseStats | None
     claims: ClaimTimes | None
     notifications: float | None  # how full their queue is, as a share
     tables: tuple[Table, ...] | None
-    parts: tuple[Part, ...] | None
+    parts: tuple[PartitionShown, ...] | None
     unknown: Mapping[str, str]
 
     @property
@@ -94,24 +123,24 @@ class DatabaseShown:
         return [(group, list(found)) for group, found in groupby(self.findings, key=lambda finding: finding.group)]
 
     @property
-    def filled(self) -> list[Part]:
+    def filled(self) -> list[PartitionShown]:
         """The parts that hold anything, or should be gone."""
         return [part for part in self.parts or () if part.rows or part.is_expired]
 
     @staticmethod
-    def remedy(text: str) -> list[Piece]:
+    def remedy(text: str) -> list[RemedyPart]:
         """What to do, with the commands in it told apart from the words."""
         found = [piece for piece in _JOINTS.split(text) if piece]
-        return [Piece(piece, is_command=_COMMAND.match(piece) is not None) for piece in found]
+        return [RemedyPart(piece, is_command=_COMMAND.match(piece) is not None) for piece in found]
 
 
-async def look(desk: Desk, _asked: DatabaseAsked) -> DatabaseShown:
+async def load(context: RequestContext, _params: DatabaseParams) -> DatabaseShown:
     """Look at everything that can be looked at without trying anything out."""
-    facts, checkup = await ainspect(desk.look.database, longest=desk.look.keep.longest)
-    return shown(facts, checkup, measured=last_measured(desk.app))
+    facts, checkup = await ainspect(context.reader.database, longest=context.reader.keep.longest)
+    return shown(facts, checkup, measured=last_trial(context.app))
 
 
-def shown(facts: Facts, checkup: Checkup, *, measured: Measured | None) -> DatabaseShown:
+def shown(facts: Facts, checkup: Checkup, *, measured: LastTrial | None) -> DatabaseShown:
     """What the page shows of these facts."""
     stats = facts.stats
     return DatabaseShown(
@@ -149,12 +178,12 @@ def _tables(found: Iterable[TableNow]) -> list[Table]:
     return sorted(tables, key=lambda table: -(table.size + table.indexes_size))
 
 
-def _parts(facts: Facts, tables: Iterable[TableNow]) -> Iterable[Part]:
+def _parts(facts: Facts, tables: Iterable[TableNow]) -> Iterable[PartitionShown]:
     by_name = {table.name: table for table in tables}
     for name, parts in (facts.parts or {}).items():
         for part in parts:
             here = by_name.get(part.name)
-            yield Part(
+            yield PartitionShown(
                 table=name,
                 name=part.name,
                 start=part.start,
@@ -168,9 +197,9 @@ def _parts(facts: Facts, tables: Iterable[TableNow]) -> Iterable[Part]:
 PAGE = Page(
     "database",
     "/database",
-    DatabaseAsked,
+    DatabaseParams,
     DatabaseShown,
-    look,
+    load,
     says="Database health: checks, what blocks vacuum, locks, and storage.",
     every=timedelta(seconds=10),
 )

@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from rowlock.app.job import show
-from rowlock.dashboard import life, traceback
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.names import known_names
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.drawings import job_life, traceback
+from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.search import known_names
 from rowlock.errors import JobNotFound
 from rowlock.model.explanation import Explanation
 from rowlock.model.record import JobError, JobRecord
@@ -21,14 +21,14 @@ from rowlock.store.query import Conversation
 from rowlock.store.stats.workers import worker_rows
 
 
-class JobAsked(Asked):
+class JobParams(Params):
     """Which job."""
 
     id: UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class JobWorker:
     """A worker that has, or had, the job, while it is on the books."""
 
     id: str
@@ -48,21 +48,21 @@ class JobShown:
     job: JobRecord
     explanation: Explanation
     events: tuple[Event, ...]
-    workers: tuple[Holder, ...]
+    workers: tuple[JobWorker, ...]
     is_known: bool
     can: tuple[str, ...]
     tasks: tuple[str, ...]
     queues: tuple[str, ...]
 
     @property
-    def pieces(self) -> tuple[life.Piece, ...]:
+    def pieces(self) -> tuple[job_life.Period, ...]:
         """Its life, piece by piece."""
-        return life.pieces(self.job, self.at)
+        return job_life.periods(self.job, self.at)
 
     @property
-    def drawn(self) -> tuple[life.Drawn, ...]:
+    def drawn(self) -> tuple[job_life.PlacedPeriod, ...]:
         """The same, and where each piece stands in the picture."""
-        return life.drawn(self.pieces, self.at)
+        return job_life.placed_periods(self.pieces, self.at)
 
     @property
     def untold(self) -> int:
@@ -73,11 +73,11 @@ class JobShown:
         """A worker by its host and process, if it is on the books."""
         return next((f"{one.host}:{one.pid}" for one in self.workers if one.id == str(worker)), None)
 
-    def lines(self, error: JobError) -> tuple[traceback.Line, ...]:
+    def lines(self, error: JobError) -> tuple[traceback.TracebackLine, ...]:
         """The traceback of an error."""
         return traceback.lines(error.traceback)
 
-    def place(self, error: JobError) -> traceback.Place | None:
+    def place(self, error: JobError) -> traceback.CodePlace | None:
         """Where in the users' own code it was."""
         return traceback.place(error.traceback)
 
@@ -87,32 +87,32 @@ class JobShown:
         return self.job.to_dict()
 
 
-async def look(desk: Desk, asked: JobAsked) -> JobShown:
+async def load(context: RequestContext, params: JobParams) -> JobShown:
     """Look at it, and at what bears on it."""
-    explanation = await desk.look.aexplain(asked.id)
+    explanation = await context.reader.aexplain(params.id)
     try:
-        job, workers = await desk.look.database.aconverse(lambda: _seen(asked.id), atomic=False)
+        job, workers = await context.reader.database.aconverse(lambda: _seen(params.id), atomic=False)
     except JobNotFound:
-        raise JobNotFound(asked.id, explanation.says) from None
-    known = await known_names(desk.look)
+        raise JobNotFound(params.id, explanation.says) from None
+    known = await known_names(context.reader)
     own = {str(worker) for worker in (job.worker, *(error.worker for error in job.errors))}
     return JobShown(
         at=explanation.at,
         job=job,
         explanation=explanation,
-        events=await desk.look.jobs.aevents(asked.id),
+        events=await context.reader.jobs.aevents(params.id),
         workers=tuple(worker for worker in workers if worker.id in own),
-        is_known=desk.look.tasks.get(job.task, job.version) is not None,
+        is_known=context.reader.tasks.get(job.task, job.version) is not None,
         can=tuple(_verbs(job)),
-        tasks=tuple(desk.look.tasks.names()) or known.tasks,
+        tasks=tuple(context.reader.tasks.names()) or known.tasks,
         queues=known.queues,
     )
 
 
-def _seen(job_id: UUID) -> Conversation[tuple[JobRecord, list[Holder]]]:
+def _seen(job_id: UUID) -> Conversation[tuple[JobRecord, list[JobWorker]]]:
     job = yield from show(job_id)
     workers = yield worker_rows()
-    return job, [Holder(worker.id, worker.host, worker.pid) for worker in workers]
+    return job, [JobWorker(worker.id, worker.host, worker.pid) for worker in workers]
 
 
 def _verbs(job: JobRecord) -> list[str]:
@@ -127,4 +127,4 @@ def _verbs(job: JobRecord) -> list[str]:
     return can
 
 
-PAGE = Page("job", "/jobs/{id}", JobAsked, JobShown, look, says="One job: what became of it, why, and what was done.")
+PAGE = Page("job", "/jobs/{id}", JobParams, JobShown, load, says="One job: what became of it, why, and what was done.")

@@ -12,13 +12,12 @@ from uuid import UUID
 from pydantic import Field
 
 from rowlock.app.checks import enough_after
-from rowlock.dashboard.desk import LONGEST_SCAN, Desk
-from rowlock.dashboard.names import known_names
-from rowlock.dashboard.orders import Order
-from rowlock.dashboard.page import Elsewhere, Page
+from rowlock.dashboard.bulk_runs import BulkRun
+from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
+from rowlock.dashboard.filter_params import JobFilterParams
+from rowlock.dashboard.page import Page, Redirect
 from rowlock.dashboard.render import address
-from rowlock.dashboard.search import MOST_TYPED, near, read_id, read_terms, suggestions
-from rowlock.dashboard.wanted import Wanted
+from rowlock.dashboard.search import MOST_TYPED, known_names, near, read_id, read_terms, suggestions
 from rowlock.model.failure_groups import Failures
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
@@ -34,7 +33,7 @@ _MOST_COUNTED: Final = 1_000
 _MOST_GROUPS: Final = 12
 
 
-class JobsAsked(Wanted):
+class JobsParams(JobFilterParams):
     """Which jobs, how many of them, and before which one. `q` is what was typed to search: it becomes the rest."""
 
     q: Annotated[str, Field(max_length=MOST_TYPED)] | None = None
@@ -72,7 +71,7 @@ class JobsShown:
     cut_short: bool
     back_to: datetime | None
     verbs: tuple[VerbName, ...]
-    orders: tuple[Order, ...]
+    orders: tuple[BulkRun, ...]
     suggestions: tuple[str, ...]
     tasks: tuple[str, ...]
     queues: tuple[str, ...]
@@ -84,20 +83,21 @@ class JobsShown:
     counted_back_to: datetime | None
 
 
-async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
+async def load(context: RequestContext, params: JobsParams) -> JobsShown:
     """Look for jobs, for a moment."""
-    known = await known_names(desk.look)
-    if asked.q is not None:
-        job_id = read_id(asked.q)
-        raise Elsewhere(
-            f"/jobs/{job_id}" if job_id is not None else address("/jobs", asked.said() | read_terms(asked.q, known))
+    known = await known_names(context.reader)
+    if params.q is not None:
+        job_id = read_id(params.q)
+        raise Redirect(
+            f"/jobs/{job_id}" if job_id is not None else address("/jobs", params.said() | read_terms(params.q, known))
         )
-    [at] = await desk.look.database.arun(schema.now())
-    wanted = asked.filter(at)
+    [at] = await context.reader.database.arun(schema.now())
+    wanted = params.filter(at)
     found, failures = await asyncio.gather(
-        desk.look.database.aconverse(partial(_found, asked, wanted), atomic=False), _failures(desk, asked, wanted)
+        context.reader.database.aconverse(partial(_found, params, wanted), atomic=False),
+        _failures(context, params, wanted),
     )
-    cut_short = found.next is not None and len(found.records) < asked.limit
+    cut_short = found.next is not None and len(found.records) < params.limit
     return JobsShown(
         at=at,
         jobs=found.records,
@@ -105,13 +105,13 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
         looked=found.looked,
         cut_short=cut_short,
         back_to=_back_to(found.next) if cut_short else None,
-        verbs=tuple(verb.name for verb in VERBS.values() if not asked.state or verb.changes & {*asked.state}),
-        orders=desk.orders.shown(),
+        verbs=tuple(verb.name for verb in VERBS.values() if not params.state or verb.changes & {*params.state}),
+        orders=context.bulk_runs.shown(),
         suggestions=suggestions(known),
-        tasks=tuple(desk.look.tasks.names()) or known.tasks,
+        tasks=tuple(context.reader.tasks.names()) or known.tasks,
         queues=known.queues,
-        near_tasks=near(asked.task, known.tasks),
-        near_queues=near(asked.queue, known.queues),
+        near_tasks=near(params.task, known.tasks),
+        near_queues=near(params.queue, known.queues),
         by_end=wanted.is_by_end,
         failures=tuple(
             FailuresShown(one.task, one.error, one.pattern, one.count, one.first, one.last, one.example)
@@ -122,20 +122,20 @@ async def look(desk: Desk, asked: JobsAsked) -> JobsShown:
     )
 
 
-async def _failures(desk: Desk, asked: JobsAsked, wanted: Filter) -> Failures:
+async def _failures(context: RequestContext, params: JobsParams, wanted: Filter) -> Failures:
     """The groups of failed jobs, above the first page of a list of nothing else."""
-    if asked.state != ("failed",) or asked.before is not None or asked.ids:
+    if params.state != ("failed",) or params.before is not None or params.ids:
         return Failures((), 0)
-    return await desk.look.jobs.afailures(wanted, most=_MOST_COUNTED, within=LONGEST_SCAN)
+    return await context.reader.jobs.afailures(wanted, most=_MOST_COUNTED, within=SCAN_TIMEOUT)
 
 
-def _found(asked: JobsAsked, wanted: Filter) -> Conversation[Found]:
+def _found(params: JobsParams, wanted: Filter) -> Conversation[Found]:
     return pages.page(
         wanted,
-        limit=asked.limit,
-        before=start_of(wanted, asked.before),
+        limit=params.limit,
+        before=start_of(wanted, params.before),
         looks=windows.BRIEF,
-        enough=enough_after(LONGEST_SCAN),
+        enough=enough_after(SCAN_TIMEOUT),
     )
 
 
@@ -145,4 +145,4 @@ def _back_to(end: UUID | Cursor | None) -> datetime | None:
     return None if end is None else made_at(end)
 
 
-PAGE = Page("jobs", "/jobs", JobsAsked, JobsShown, look, says="Jobs that match, live and ended, newest first.")
+PAGE = Page("jobs", "/jobs", JobsParams, JobsShown, load, says="Jobs that match, live and ended, newest first.")

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rowlock.app.masking import Verbatim
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.dashboard.render import STATIC
 
 
-class LicencesAsked(Asked):
+class LicencesParams(Params):
     """Nothing."""
 
 
@@ -46,11 +46,11 @@ LICENCES: Final = (
 )
 
 
-async def look(_desk: Desk, _asked: LicencesAsked) -> LicencesShown:
+async def load(_context: RequestContext, _params: LicencesParams) -> LicencesShown:
     """List them."""
     return LicencesShown(LICENCES)
 
 
 PAGE = Page(
-    "licences", "/licences", LicencesAsked, LicencesShown, look, says="Licences of the parts that others have made."
+    "licences", "/licences", LicencesParams, LicencesShown, load, says="Licences of the parts that others have made."
 )

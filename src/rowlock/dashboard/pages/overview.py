@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field
 
-from rowlock.dashboard.attention import Notice, notices
-from rowlock.dashboard.charts import Chart, charts
-from rowlock.dashboard.desk import LONGEST_LOOK, Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import STATEMENT_TIMEOUT, RequestContext
+from rowlock.dashboard.drawings.charts import Chart, charts
+from rowlock.dashboard.notices import Notice, notices
+from rowlock.dashboard.page import Page, Params
 from rowlock.doctor.examine import Inspection, ainspect
 from rowlock.model.names import MAX_NAME
 from rowlock.model.pause import Pause
@@ -53,7 +53,7 @@ _HEALTH_WHEN_LOCKED: Final = timedelta(seconds=2)
 T = TypeVar("T")
 
 
-class OverviewAsked(Asked):
+class OverviewParams(Params):
     """Over which span, and of which queue or task the charts are."""
 
     span: Span = "1h"
@@ -78,7 +78,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Totals:
     """What was done within the span: how many ended, how long claimed jobs had been due, how long attempts took."""
 
     succeeded: int
@@ -98,7 +98,7 @@ class QueueLine:
     runnable: Count | None
     oldest: timedelta | None
     is_paused: bool | None
-    done: Done
+    done: Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class TaskLine:
     rates: Rates | None
     failed: Count | None  # in history
     is_paused: bool | None
-    done: Done
+    done: Totals
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class OverviewShown:
     notices: tuple[Notice, ...]
     looked_at: int  # by the doctor
     now: Now
-    done: Done
+    done: Totals
     series: Series | None
     queues: tuple[QueueLine, ...]
     tasks: tuple[TaskLine, ...]
@@ -141,24 +141,26 @@ class OverviewShown:
         return not any(point.claimed for point in points) and not self.queues and not self.tasks
 
 
-async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
+async def load(context: RequestContext, params: OverviewParams) -> OverviewShown:
     """Look at everything that a person may have to know first."""
-    length, unknown = SPANS[asked.span], dict[str, str]()
-    breakdown = desk.look.database.arun(minutes.breakdown(length, most=_MOST_MINUTES))
+    length, unknown = SPANS[params.span], dict[str, str]()
+    breakdown = context.reader.database.arun(minutes.breakdown(length, most=_MOST_MINUTES))
     # Side by side, each on a connection of its own: one after the other they would take as long as all together.
     stats, (facts, checkup), series, done, known, approvals = await asyncio.gather(
-        desk.look.astats(),
-        health(desk),
-        in_time("series", desk.look.arates(span=length, queue=asked.queue, task=asked.task), unknown),
+        context.reader.astats(),
+        health(context),
+        in_time("series", context.reader.arates(span=length, queue=params.queue, task=params.task), unknown),
         in_time("breakdown", breakdown, unknown),
-        in_time("schedules", desk.look.schedules.alist(), unknown),
-        in_time("approvals", _waiting_for_people(desk), unknown),
+        in_time("schedules", context.reader.schedules.alist(), unknown),
+        in_time("approvals", _waiting_for_people(context), unknown),
     )
     if LOCKED in stats.unknown.values() and checkup["table locks"].level == "green":
-        facts, checkup = await health(desk, within=_HEALTH_WHEN_LOCKED)  # it was all well when the doctor last looked
+        facts, checkup = await health(
+            context, max_age=_HEALTH_WHEN_LOCKED
+        )  # it was all well when the doctor last looked
     done, known = done or [], known or ()
-    passing = await in_time("passing", _passing(desk, known), unknown)
-    pauses = await in_time("pauses", desk.look.apauses(), unknown) or ()
+    passing = await in_time("passing", _passing(context, known), unknown)
+    pauses = await in_time("pauses", context.reader.apauses(), unknown) or ()
     unknown |= {**stats.unknown, **facts.unknown}
     by_queue, by_task = _summed(done, lambda part: part.queue), _summed(done, lambda part: part.task)
     queues, tasks = _queues(stats, by_queue), _tasks(stats, by_task)
@@ -171,7 +173,7 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
             pauses=pauses,
             schedules=known,
             failed_lately={name: one.failed for name, one in by_task.items() if one.failed},
-            lately=_IN_WORDS[asked.span],
+            lately=_IN_WORDS[params.span],
             approvals=approvals or (),
             passing=passing or {},
         ),
@@ -187,17 +189,17 @@ async def look(desk: Desk, asked: OverviewAsked) -> OverviewShown:
     )
 
 
-async def _waiting_for_people(desk: Desk) -> list[counts.ApprovalsCount]:
+async def _waiting_for_people(context: RequestContext) -> list[counts.ApprovalsCount]:
     """The workflows that wait for somebody to fill in a form."""
-    return await desk.look.database.arun(counts.approvals(_MOST_APPROVALS))
+    return await context.reader.database.arun(counts.approvals(_MOST_APPROVALS))
 
 
-async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
+async def _passing(context: RequestContext, known: Sequence[Schedule]) -> dict[str, str]:
     """The schedules that have started no job in their last slots, and why."""
     names = [one.name for one in known if not one.is_paused][:_MOST_SCHEDULES]
     if not names:
         return {}
-    fired = await desk.look.database.arun(statements.recent(names, limit=_SLOTS_PASSED))
+    fired = await context.reader.database.arun(statements.recent(names, limit=_SLOTS_PASSED))
     whys: dict[str, list[str]] = {}
     for one in fired:
         whys.setdefault(one.schedule, []).append("" if one.firing.job is not None else one.firing.reason or "")
@@ -208,10 +210,10 @@ async def _passing(desk: Desk, known: Sequence[Schedule]) -> dict[str, str]:
     }
 
 
-async def health(desk: Desk, *, within: timedelta = _HEALTH_FOR) -> Inspection:
+async def health(context: RequestContext, *, max_age: timedelta = _HEALTH_FOR) -> Inspection:
     """What the doctor said lately: it changes slowly, and asks forty things."""
-    look = partial(ainspect, desk.look.database, longest=desk.look.keep.longest)
-    return await desk.lately.seen("health", within=within, look=look)
+    examine = partial(ainspect, context.reader.database, longest=context.reader.keep.longest)
+    return await context.cache.get("health", max_age=max_age, load=examine)
 
 
 async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T | None:
@@ -221,19 +223,19 @@ async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T
     except Exception as error:
         if getattr(error, "sqlstate", None) != _TOO_LONG:
             raise
-        unknown[part] = f"took longer than {LONGEST_LOOK.total_seconds():.0f} s"
+        unknown[part] = f"took longer than {STATEMENT_TIMEOUT.total_seconds():.0f} s"
         return None
 
 
-_NOTHING: Final = Done(0, 0, 0, 0, None, None)
+_NOTHING: Final = Totals(0, 0, 0, 0, None, None)
 
 
-def _summed(parts: Iterable[minutes.SumsByTask], name: Callable[[minutes.SumsByTask], str]) -> dict[str, Done]:
+def _summed(parts: Iterable[minutes.SumsByTask], name: Callable[[minutes.SumsByTask], str]) -> dict[str, Totals]:
     found: dict[str, list[minutes.Sums]] = {}
     for part in parts:
         found.setdefault(name(part), []).append(part.sums)
     return {
-        key: Done(
+        key: Totals(
             succeeded=sum(one.succeeded for one in sums),
             failed=sum(one.failed for one in sums),
             cancelled=sum(one.cancelled for one in sums),
@@ -280,7 +282,7 @@ def _all(counts: Iterable[Count | None]) -> Count:
     return Count(sum(one.value for one in known), more=any(one.more for one in known))
 
 
-def _queues(stats: Stats, done: Mapping[str, Done]) -> list[QueueLine]:
+def _queues(stats: Stats, done: Mapping[str, Totals]) -> list[QueueLine]:
     known = stats.queues
     lines = [
         QueueLine(
@@ -296,7 +298,7 @@ def _queues(stats: Stats, done: Mapping[str, Done]) -> list[QueueLine]:
     return sorted(lines, key=lambda line: (-_ended(line.done), line.name))
 
 
-def _tasks(stats: Stats, done: Mapping[str, Done]) -> list[TaskLine]:
+def _tasks(stats: Stats, done: Mapping[str, Totals]) -> list[TaskLine]:
     known = stats.tasks
     lines = [
         TaskLine(
@@ -311,16 +313,16 @@ def _tasks(stats: Stats, done: Mapping[str, Done]) -> list[TaskLine]:
     return sorted(lines, key=lambda line: (-_ended(line.done), line.name))
 
 
-def _ended(done: Done) -> int:
+def _ended(done: Totals) -> int:
     return done.succeeded + done.failed + done.cancelled
 
 
 PAGE = Page(
     "overview",
     "/",
-    OverviewAsked,
+    OverviewParams,
     OverviewShown,
-    look,
+    load,
     says="What needs attention, how much is done and how fast: now, and over an hour, six hours or a day.",
     every=timedelta(seconds=5),
 )

@@ -10,16 +10,16 @@ from uuid import UUID
 from pydantic import model_validator
 
 from rowlock.dashboard.confirm import preview
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.names import known_names
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.filter_params import JobFilterParams
 from rowlock.dashboard.page import Page
-from rowlock.dashboard.wanted import Wanted
+from rowlock.dashboard.search import known_names
 from rowlock.model.results import Preview
 from rowlock.model.verb import VerbName
 from rowlock.store import schema
 
 
-class PreviewAsked(Wanted):
+class PreviewParams(JobFilterParams):
     """Which jobs, and what would be done with them. Those that are ticked, if any are, are all that are meant."""
 
     verb: VerbName
@@ -40,18 +40,18 @@ class PreviewShown:
     queues: tuple[str, ...]
 
 
-async def look(desk: Desk, asked: PreviewAsked) -> PreviewShown:
+async def load(context: RequestContext, params: PreviewParams) -> PreviewShown:
     """Count them, as far as a second goes."""
-    [at] = await desk.look.database.arun(schema.now())
-    shown = await preview(desk, asked.verb, asked.filter(at))
-    return PreviewShown(at=at, preview=shown, queues=(await known_names(desk.look)).queues)
+    [at] = await context.reader.database.arun(schema.now())
+    shown = await preview(context, params.verb, params.filter(at))
+    return PreviewShown(at=at, preview=shown, queues=(await known_names(context.reader)).queues)
 
 
 PAGE = Page(
     "preview",
     "/jobs/preview",
-    PreviewAsked,
+    PreviewParams,
     PreviewShown,
-    look,
+    load,
     says="What a verb would change: how many jobs, of which tasks and states, and a few of them.",
 )

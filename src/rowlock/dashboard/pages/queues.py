@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.model.pause import Breaker, Pause
 from rowlock.model.stats.stats import Count, Glance, QueueStats, Rates, TaskStats
 from rowlock.store.stats.series import Sparkline, collect_glance_with_sparklines
@@ -17,7 +17,7 @@ _MOST_SHOWN: Final = 200
 _QUIET: Final = TaskStats(rates=Rates(), durations=None, waits=None, failed=Count(0), paused=False)
 
 
-class QueuesAsked(Asked):
+class QueuesParams(Params):
     """Queues and tasks whose names have this in them; all unless asked."""
 
     named: str = ""
@@ -58,17 +58,17 @@ class QueuesShown:
     unknown: Mapping[str, str]
 
 
-async def look(desk: Desk, asked: QueuesAsked) -> QueuesShown:
+async def load(context: RequestContext, params: QueuesParams) -> QueuesShown:
     """All of them at one moment."""
-    seen, pulses = await desk.look.database.aconverse(collect_glance_with_sparklines)
-    queues = _meant(seen.queues, asked.named)
-    tasks = _meant({*seen.tasks, *desk.app.tasks.names()}, asked.named)
+    seen, pulses = await context.reader.database.aconverse(collect_glance_with_sparklines)
+    queues = _meant(seen.queues, params.named)
+    tasks = _meant({*seen.tasks, *context.app.tasks.names()}, params.named)
     return QueuesShown(
         at=seen.at,
         window=seen.window,
         queues=tuple(_queue(name, seen, pulses.queues) for name in queues[:_MOST_SHOWN]),
         more_queues=len(queues[_MOST_SHOWN:]),
-        tasks=tuple(_task(desk, name, seen, pulses.tasks) for name in tasks[:_MOST_SHOWN]),
+        tasks=tuple(_task(context, name, seen, pulses.tasks) for name in tasks[:_MOST_SHOWN]),
         more_tasks=len(tasks[_MOST_SHOWN:]),
         unknown=seen.unknown,
     )
@@ -86,13 +86,13 @@ def _queue(name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> QueueSho
     return QueueShown(name, seen.queues[name], live, pause, pulses.get(name, ()))
 
 
-def _task(desk: Desk, name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> TaskShown:
-    known = desk.app.tasks.get(name)
+def _task(context: RequestContext, name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> TaskShown:
+    known = context.app.tasks.get(name)
     pause = next((pause for pause in seen.pauses or () if pause.task == name), None)
     breaker = None if known is None else known.spec.breaker
     return TaskShown(name, seen.tasks.get(name, _QUIET), pause, breaker, pulses.get(name, ()))
 
 
 PAGE = Page(
-    "queues", "/queues", QueuesAsked, QueuesShown, look, says="Every queue and task: depths, rates, workers, pauses."
+    "queues", "/queues", QueuesParams, QueuesShown, load, says="Every queue and task: depths, rates, workers, pauses."
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.dashboard.pages.schedules import FIRINGS, ScheduleShown, shown
-from rowlock.dashboard.pages.slots import Foreseen, foresee
+from rowlock.dashboard.pages.schedules_preview import RuleForecast, forecast
 from rowlock.errors import InvalidOption
 from rowlock.model.names import MAX_SCHEDULE, check_text
 from rowlock.model.results import Firing
@@ -17,46 +17,46 @@ from rowlock.store.query import Conversation
 from rowlock.store.schedules import change, statements
 
 
-class ScheduleAsked(Asked):
+class ScheduleParams(Params):
     """A schedule by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class OneShown:
+class ScheduleDetailsShown:
     """A schedule, its next slots, and the live workers whose code declares it."""
 
     at: datetime
     one: ScheduleShown
-    foreseen: Foreseen
+    foreseen: RuleForecast
     workers: tuple[str, ...]
 
 
-async def look(desk: Desk, asked: ScheduleAsked) -> OneShown:
+async def load(context: RequestContext, params: ScheduleParams) -> ScheduleDetailsShown:
     """The schedule at one moment; ScheduleNotFound if there is none."""
-    name = check_text("schedule name", asked.name, limit=MAX_SCHEDULE)
-    return await desk.look.database.aconverse(lambda: _shown(name), atomic=False)
+    name = check_text("schedule name", params.name, limit=MAX_SCHEDULE)
+    return await context.reader.database.aconverse(lambda: _shown(name), atomic=False)
 
 
-def _shown(name: str) -> Conversation[OneShown]:
+def _shown(name: str) -> Conversation[ScheduleDetailsShown]:
     schedule, _args, workers, at = yield from change.show(name)
     firings: list[Firing] = yield statements.firings(name, limit=FIRINGS)
-    return OneShown(at, shown(schedule, firings), _foreseen(schedule, at), tuple(workers))
+    return ScheduleDetailsShown(at, shown(schedule, firings), _foreseen(schedule, at), tuple(workers))
 
 
-def _foreseen(schedule: Schedule, at: datetime) -> Foreseen:
+def _foreseen(schedule: Schedule, at: datetime) -> RuleForecast:
     try:
-        return foresee(schedule.rule, at, anchor=schedule.next_at)
+        return forecast(schedule.rule, at, anchor=schedule.next_at)
     except InvalidOption as error:
-        return Foreseen(schedule.cron or "?", fault=str(error))
+        return RuleForecast(schedule.cron or "?", fault=str(error))
 
 
 PAGE = Page(
     "schedule",
     "/schedules/{name:path}",
-    ScheduleAsked,
-    OneShown,
-    look,
+    ScheduleParams,
+    ScheduleDetailsShown,
+    load,
     says="One schedule: its rule, its next slots, what became of the last ones.",
 )

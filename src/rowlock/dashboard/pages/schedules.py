@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
-from rowlock.dashboard.pages.slots import Slot, slot_of
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.pages.schedules_preview import LocalSlot, slot_of
 from rowlock.errors import InvalidOption
 from rowlock.model.results import Firing
 from rowlock.model.schedule.rule_words import rule_in_words
@@ -24,7 +24,7 @@ FIRINGS: Final = 20
 _MOST_SHOWN: Final = 40
 
 
-class SchedulesAsked(Asked):
+class SchedulesParams(Params):
     """Schedules whose name or task has this in it, those whose names come after that one."""
 
     named: str = ""
@@ -41,7 +41,7 @@ class ScheduleShown:
     schedule: Schedule
     words: str
     fault: str | None
-    next: Slot
+    next: LocalSlot
     firings: tuple[Firing, ...]
 
 
@@ -56,15 +56,17 @@ class SchedulesShown:
     tasks: tuple[str, ...]
 
 
-async def look(desk: Desk, asked: SchedulesAsked) -> SchedulesShown:
+async def load(context: RequestContext, params: SchedulesParams) -> SchedulesShown:
     """A page of them."""
-    return await desk.look.database.aconverse(lambda: _page(asked, tuple(desk.app.tasks.names())), atomic=False)
+    return await context.reader.database.aconverse(
+        lambda: _page(params, tuple(context.app.tasks.names())), atomic=False
+    )
 
 
-def _page(asked: SchedulesAsked, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:
+def _page(params: SchedulesParams, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:
     [at] = yield schema.now()
-    meant = _meant((yield from statements.readable()), asked.named)
-    start = bisect_right([one.name for one in meant], asked.after) if asked.after else 0
+    meant = _meant((yield from statements.readable()), params.named)
+    start = bisect_right([one.name for one in meant], params.after) if params.after else 0
     page = meant[start : start + _MOST_SHOWN]
     fired: list[ScheduleFiring] = yield statements.recent([one.name for one in page], limit=FIRINGS)
     firings: dict[str, list[Firing]] = {}
@@ -99,8 +101,8 @@ def shown(schedule: Schedule, firings: Sequence[Firing]) -> ScheduleShown:
 PAGE = Page(
     "schedules",
     "/schedules",
-    SchedulesAsked,
+    SchedulesParams,
     SchedulesShown,
-    look,
+    load,
     says="Every schedule: its rule in words, its next slot, what became of the last ones.",
 )

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.model.stats.worker_view import Fleet
 from rowlock.store.stats.workers import watch
 
 
-class WorkersAsked(Asked):
+class WorkersParams(Params):
     """Workers whose HOST:PID has this in it; all unless asked."""
 
     named: str = ""
 
 
-async def look(desk: Desk, asked: WorkersAsked) -> Fleet:
+async def load(context: RequestContext, params: WorkersParams) -> Fleet:
     """The workers at one moment."""
-    return await desk.look.database.aconverse(lambda: watch(asked.named or None))
+    return await context.reader.database.aconverse(lambda: watch(params.named or None))
 
 
 PAGE = Page(
     "workers",
     "/workers",
-    WorkersAsked,
+    WorkersParams,
     Fleet,
-    look,
+    load,
     says="Every worker: its slots, its lease and the jobs that it holds.",
     every=timedelta(seconds=1),
 )

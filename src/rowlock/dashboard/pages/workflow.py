@@ -13,10 +13,18 @@ from uuid import UUID
 from pydantic import Field
 
 from rowlock.app.job import not_found
-from rowlock.dashboard.desk import Desk
-from rowlock.dashboard.gantt import Piece, Scale, pieces, work_of
-from rowlock.dashboard.lines import NO_STEP, BranchLine, Line, StepLine, folded, lines_of, with_all_values
-from rowlock.dashboard.page import Asked, Elsewhere, Page
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.drawings.gantt import BarPart, TimeAxis, bar_parts, work_of
+from rowlock.dashboard.drawings.timeline_rows import (
+    NO_STEP,
+    BranchRow,
+    StepRow,
+    TimelineRow,
+    fold,
+    rows_of,
+    with_all_values,
+)
+from rowlock.dashboard.page import Page, Params, Redirect
 from rowlock.errors import NotAWorkflow
 from rowlock.model.explanation import Explanation
 from rowlock.model.names import unversioned
@@ -32,7 +40,7 @@ from rowlock.store.workflows.timeline import Reading, Received
 _MOST_EVENTS: Final = 20
 
 
-class WorkflowAsked(Asked):
+class WorkflowParams(Params):
     """Which workflow; of a long one, `skip` so many lines of its timeline."""
 
     id: UUID
@@ -58,7 +66,7 @@ class WorkflowShown:
 
     job: JobRecord
     explanation: Explanation
-    lines: tuple[Line, ...]
+    lines: tuple[TimelineRow, ...]
     steps: Mapping[str, int]
     children: Mapping[str, int]
     restarts: int
@@ -76,30 +84,30 @@ class WorkflowShown:
         return self.job.ended_at or self.at
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> TimeAxis:
         """The axis on which the lines are drawn."""
-        shown = [line.step for line in self.lines if isinstance(line, StepLine)]
+        shown = [line.step for line in self.lines if isinstance(line, StepRow)]
         begin = min((step.started_at for step in shown), default=self.job.started_at or self.job.created_at)
         work = work_of(shown, self.until)
         if self.running_since is not None:
             work.append((self.running_since, self.until))
         ends = [step.ended_at or self.until for step in shown]
         has_all = not any(line.kind == "fold" for line in self.lines)
-        return Scale(begin, self.until if has_all else max(ends, default=self.until), work)
+        return TimeAxis(begin, self.until if has_all else max(ends, default=self.until), work)
 
     @property
     def running_since(self) -> datetime | None:
         """Since when something runs that is not remembered yet."""
         if self.job.state != "running" or self.job.started_at is None:
             return None
-        ends = [line.step.ended_at for line in self.lines if isinstance(line, StepLine) and line.step.ended_at]
+        ends = [line.step.ended_at for line in self.lines if isinstance(line, StepRow) and line.step.ended_at]
         return max([self.job.started_at, *(end for end in ends if end <= self.at)])
 
-    def bar(self, line: StepLine | BranchLine, scale: Scale) -> tuple[Piece, ...]:
+    def bar(self, line: StepRow | BranchRow, scale: TimeAxis) -> tuple[BarPart, ...]:
         """How a line is drawn."""
-        if isinstance(line, BranchLine):
+        if isinstance(line, BranchRow):
             return (scale.piece("branch", line.started_at, line.ended_at or self.until),)
-        return pieces(line.step, scale, self.until)
+        return bar_parts(line.step, scale, self.until)
 
     def form(self, step: TimelineStep) -> SignalForm:
         """The form by which a signal that is waited for is answered."""
@@ -113,25 +121,25 @@ class WorkflowShown:
     @property
     def forkable(self) -> tuple[str, ...]:
         """The steps from which it can be gone on in a new job."""
-        return tuple(line.step.key for line in self.lines if isinstance(line, StepLine) and line.can_fork)
+        return tuple(line.step.key for line in self.lines if isinstance(line, StepRow) and line.can_fork)
 
 
-async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
+async def load(context: RequestContext, params: WorkflowParams) -> WorkflowShown:
     """The workflow; for a job of a plain task, its own page is the place to look."""
-    database = desk.look.database
+    database = context.reader.database
     try:
-        read = await database.aconverse(lambda: store.read(asked.id, "its page"), atomic=False)
+        read = await database.aconverse(lambda: store.read(params.id, "its page"), atomic=False)
     except NotAWorkflow:
-        raise Elsewhere(f"/jobs/{asked.id}") from None
+        raise Redirect(f"/jobs/{params.id}") from None
     if read is None:
-        raise not_found(asked.id)
+        raise not_found(params.id)
     tree = Timeline.of(read.job, read.steps, (), ()).steps
-    lines = folded(list(lines_of(tree)), asked.skip)
+    lines = fold(list(rows_of(tree)), params.skip)
     undos = [step for step in read.steps if step.kind == "undo"]
-    wanted = {step.key: step for step in (*(line.step for line in lines if isinstance(line, StepLine)), *undos)}
-    known = await database.aconverse(partial(_filled, asked.id, tuple(wanted.values())), atomic=False)
+    wanted = {step.key: step for step in (*(line.step for line in lines if isinstance(line, StepRow)), *undos)}
+    known = await database.aconverse(partial(_filled, params.id, tuple(wanted.values())), atomic=False)
     versions = await database.arun(explain.tasks(read.job.queue))
-    explanation = await desk.look.aexplain(asked.id)
+    explanation = await context.reader.aexplain(params.id)
     return WorkflowShown(
         job=read.job,
         explanation=explanation,
@@ -143,7 +151,7 @@ async def look(desk: Desk, asked: WorkflowAsked) -> WorkflowShown:
         signals=tuple(_signals(read)),
         undos=tuple(store.with_values(step, known.get(step.key)) for step in undos),
         has_failed=any(step.kind == "failure" for step in read.steps),
-        events=await desk.look.jobs.aevents(asked.id, limit=_MOST_EVENTS),
+        events=await context.reader.jobs.aevents(params.id, limit=_MOST_EVENTS),
         versions=_versions(read.job, versions),
         at=explanation.at,
     )
@@ -177,8 +185,8 @@ def _versions(job: JobRecord, tasks: list[str]) -> tuple[int, ...]:
 PAGE = Page(
     "workflow",
     "/workflows/{id}",
-    WorkflowAsked,
+    WorkflowParams,
     WorkflowShown,
-    look,
+    load,
     says="What a workflow has done, step by step, what it waits for, and what was sent to it.",
 )

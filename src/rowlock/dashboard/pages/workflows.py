@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from rowlock.dashboard.desk import LONGEST_SCAN, Desk
-from rowlock.dashboard.page import Asked, Page
+from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
+from rowlock.dashboard.page import Page, Params
 from rowlock.model.ids import made_at
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 from rowlock.store import explain, schema
@@ -20,7 +20,7 @@ from rowlock.store.workflows.timeline import Advance
 _LIMIT: Final = 50
 
 
-class WorkflowsAsked(Asked):
+class WorkflowsParams(Params):
     """Which workflows: those to which everything that is given applies. `before` is the `next` of the page before."""
 
     workflow: str | None = None
@@ -48,20 +48,20 @@ class WorkflowsShown:
     at: datetime
 
 
-async def look(desk: Desk, asked: WorkflowsAsked) -> WorkflowsShown:
+async def load(context: RequestContext, params: WorkflowsParams) -> WorkflowsShown:
     """A page of them."""
-    found = await desk.look.workflows.alist(
-        workflow=asked.workflow,
-        version=asked.version,
-        status=asked.status or None,
-        queue=asked.queue,
-        key=asked.key,
+    found = await context.reader.workflows.alist(
+        workflow=params.workflow,
+        version=params.version,
+        status=params.status or None,
+        queue=params.queue,
+        key=params.key,
         limit=_LIMIT,
-        before=await _start(desk, asked),
-        within=LONGEST_SCAN,
+        before=await _start(context, params),
+        within=SCAN_TIMEOUT,
     )
     live = [record.id for record in found.records if record.ended_at is None]
-    database = desk.look.database
+    database = context.reader.database
     advances = await database.arun(timeline.advances(live)) if live else []
     [at] = await database.arun(schema.now())
     stopped = found.next is not None and len(found.records) < _LIMIT
@@ -71,18 +71,18 @@ async def look(desk: Desk, asked: WorkflowsAsked) -> WorkflowsShown:
         next=found.next,
         looked=found.looked,
         back_to=made_at(found.next) if stopped and found.next is not None else None,
-        known=tuple(sorted({task.name for task in desk.look.tasks if task.spec.version is not None})),
+        known=tuple(sorted({task.name for task in context.reader.tasks if task.spec.version is not None})),
         at=at,
     )
 
 
-async def _start(desk: Desk, asked: WorkflowsAsked) -> UUID | None:
+async def _start(context: RequestContext, params: WorkflowsParams) -> UUID | None:
     """Where to begin. A key names one workflow as long as its record is kept: nothing newer than that has it."""
-    if asked.before is not None or asked.key is None:
-        return asked.before
-    key = asked.key
+    if params.before is not None or params.key is None:
+        return params.before
+    key = params.key
     try:
-        held = await desk.look.database.arun(explain.holder(key))
+        held = await context.reader.database.arun(explain.holder(key))
     except Exception as error:
         if not is_refusal(error):
             raise
@@ -93,8 +93,8 @@ async def _start(desk: Desk, asked: WorkflowsAsked) -> UUID | None:
 PAGE = Page(
     "workflows",
     "/workflows",
-    WorkflowsAsked,
+    WorkflowsParams,
     WorkflowsShown,
-    look,
+    load,
     says="Workflows, live and ended, newest first: where each of them stands and what it waits for.",
 )

@@ -1,0 +1,1 @@
+"""Access: who a visitor is, what they may do, and how they log in."""

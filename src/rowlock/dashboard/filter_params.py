@@ -1,0 +1,167 @@
+"""Which jobs an address means: the fields of a filter, as they are typed and as chips show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, NoReturn
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from rowlock.dashboard.page import Params
+from rowlock.errors import InvalidOption
+from rowlock.model.filter import Filter
+from rowlock.model.formatting import is_span, read_span
+from rowlock.model.record import State
+
+_MOST_IDS: Final = 1_000
+_MOST_ARGS: Final = 20
+NAMES: Final = ("queue", "task", "tag", "key", "error", "reason")
+"""What a filter compares as it is written."""
+MOMENTS: Final = {
+    "since": "created since",
+    "until": "created before",
+    "ended_after": "ended since",
+    "ended_before": "ended before",
+}
+"""Moments between which a job was created, and has ended."""
+
+
+def read_past(typed: str) -> datetime | timedelta:
+    """An instant with its zone, `2026-03-01T08:00Z`, or how long ago it was, `2h`."""
+    if is_span(typed):
+        return read_span(typed)
+    try:
+        moment = datetime.fromisoformat(typed.strip())
+    except ValueError:
+        raise InvalidOption(f"{typed!r} is no moment; write 2h for two hours ago, or 2026-03-01T08:00Z") from None
+    if moment.utcoffset() is None:
+        raise InvalidOption(f"{typed!r} has no time zone; write {moment:%Y-%m-%dT%H:%M}Z for UTC, or +02:00")
+    return moment
+
+
+def _check_past(typed: str) -> str:
+    try:
+        read_past(typed)
+    except InvalidOption as fault:
+        raise ValueError(str(fault)) from fault
+    return typed
+
+
+def _check_argument(typed: str) -> str:
+    try:
+        read_argument(typed)
+    except InvalidOption as fault:
+        raise ValueError(str(fault)) from fault
+    return typed
+
+
+Name = Annotated[str, StringConstraints(max_length=4096)]
+Past = Annotated[str, StringConstraints(max_length=100), AfterValidator(_check_past)]
+Argument = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_check_argument)]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterTerm:
+    """One thing that is asked for: its name, what it says, and the fields of the address without it."""
+
+    name: str
+    value: str
+    without: Mapping[str, Any]
+
+
+class JobFilterParams(Params):
+    """Jobs to which all of this applies; without any of it, every job."""
+
+    state: tuple[State, ...] = ()
+    queue: Name | None = None
+    task: Name | None = None
+    tag: Name | None = None
+    key: Name | None = None
+    error: Name | None = None
+    reason: Name | None = None
+    arg: Annotated[tuple[Argument, ...], Field(max_length=_MOST_ARGS)] = ()  # each NAME=JSON, or a JSON object
+    since: Past | None = None
+    until: Past | None = None
+    ended_after: Past | None = None
+    ended_before: Past | None = None
+    ids: Annotated[tuple[UUID, ...], Field(max_length=_MOST_IDS)] = ()
+
+    def said(self) -> dict[str, Any]:
+        """What was said, as the fields of an address; a page of it, or what to do with it, is left out."""
+        given = {name: getattr(self, name) for name in JobFilterParams.model_fields}
+        return {name: value for name, value in given.items() if value}
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was said, so that every job is meant."""
+        return not self.said()
+
+    def filter(self, now: datetime) -> Filter:
+        """The filter; spans such as `2h` are counted back from the database's time."""
+        arguments: dict[str, Any] = {}
+        for typed in self.arg:
+            arguments |= read_argument(typed)
+        return Filter(
+            state=self.state or None,
+            **{name: getattr(self, name) for name in NAMES},
+            args=arguments or None,
+            since=_instant(self.since, now),
+            until=_instant(self.until, now),
+            ended_after=_instant(self.ended_after, now),
+            ended_before=_instant(self.ended_before, now),
+            ids=self.ids or None,
+        )
+
+    def terms(self) -> Iterator[FilterTerm]:
+        """What is asked for beside the state, one by one."""
+        said = self.said()
+        for name in (*NAMES, *MOMENTS):
+            if name in said:
+                yield FilterTerm(MOMENTS.get(name, name), said[name], _without(said, name))
+        for typed in self.arg:
+            rest = tuple(other for other in self.arg if other != typed)
+            yield FilterTerm("argument", typed, said | {"arg": rest})
+        if self.ids:
+            yield FilterTerm(
+                "ids", f"{len(self.ids):,} chosen" if len(self.ids) > 1 else str(self.ids[0]), _without(said, "ids")
+            )
+
+
+def read_argument(typed: str) -> dict[str, Any]:
+    """Arguments to compare: a JSON object of them, or one as NAME=JSON, where a bare word is a string."""
+    text = typed.strip()
+    if text.startswith("{"):
+        try:
+            found = json.loads(text, parse_constant=_no_json)
+        except (ValueError, RecursionError) as error:
+            raise InvalidOption(f"{typed!r} is no JSON object: {error}") from None
+        return dict(found)
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise InvalidOption(f"{typed!r} is no argument; write NAME=VALUE, such as order_id=17, or a JSON object")
+    try:
+        return {name: json.loads(value, parse_constant=_no_json)}
+    except (ValueError, RecursionError):
+        return {name: value}
+
+
+def _no_json(text: str) -> NoReturn:
+    raise ValueError(text)  # NaN and Infinity are words like any other
+
+
+def _instant(typed: str | None, now: datetime) -> datetime | None:
+    if typed is None:
+        return None
+    moment = read_past(typed)
+    try:
+        return now - moment if isinstance(moment, timedelta) else moment
+    except OverflowError:
+        raise InvalidOption(f"{typed!r} is longer ago than time itself; write 2h, 3d or 1w") from None
+
+
+def _without(said: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in said.items() if other != name}

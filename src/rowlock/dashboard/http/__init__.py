@@ -1,0 +1,1 @@
+"""HTTP: requests and responses, streams, webhooks, OpenAPI and the server."""

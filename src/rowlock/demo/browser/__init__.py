@@ -1,0 +1,1 @@
+"""Browser: the demo as a page of the dashboard, with buttons."""

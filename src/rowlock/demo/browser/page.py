@@ -1,0 +1,121 @@
+"""The demo's page in the dashboard, and its buttons."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from importlib import resources
+from typing import Any, Literal
+
+from rowlock.app.app import Rowlock
+from rowlock.app.masking import Verbatim
+from rowlock.dashboard.access.visitor import Auth
+from rowlock.dashboard.action import Action, ActionResult
+from rowlock.dashboard.app import Dashboard
+from rowlock.dashboard.context import RequestContext
+from rowlock.dashboard.page import Page, Params
+from rowlock.demo.browser.picture import Picture
+from rowlock.demo.browser.sandbox import FLOOD, Sandbox
+
+STATEMENTS = (
+    "job_claim",
+    "job_settle",
+    "job_return",
+    "job_rescue",
+    "job_hand_back",
+    "job_load",
+    "worker_renew",
+    "worker_register",
+    "step_record",
+    "signal_send",
+)
+"""Those that the page speaks of."""
+
+
+class NothingAsked(Params):
+    """It shows what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The picture, and the statements that make it what it is: by name, as they are sent to PostgreSQL."""
+
+    picture: Picture
+    flood: int
+    statements: dict[str, str]
+
+
+class OfWorker(Params):
+    """Which worker, and what with it."""
+
+    number: int
+    verb: Literal["start", "stop", "crash"]
+
+
+class OfSwitch(Params):
+    """What is to happen."""
+
+    verb: Literal["flood", "stream", "dry", "hold", "release", "restart", "checkout"]
+
+
+class OfOrder(Params):
+    """Which checkout, and what to say to it."""
+
+    order: int
+    approved: bool
+
+
+def page_of(sandbox: Sandbox) -> Page[NothingAsked]:
+    """The page."""
+    statements: dict[str, str] = {name: Verbatim(_text(name)) for name in STATEMENTS}
+
+    async def load(_context: RequestContext, _params: NothingAsked) -> Shown:
+        return Shown(sandbox.picture, FLOOD, statements)
+
+    return Page("demo", "/demo", NothingAsked, Shown, load, says="The demo.", every=timedelta(milliseconds=500))
+
+
+def actions_of(sandbox: Sandbox) -> tuple[Action[Any], ...]:
+    """The buttons."""
+
+    async def to_worker(_context: RequestContext, params: OfWorker) -> ActionResult:
+        verbs = {"start": sandbox.start, "stop": sandbox.stop, "crash": sandbox.crash}
+        return await _did(partial(verbs[params.verb], params.number))
+
+    async def switch(_context: RequestContext, params: OfSwitch) -> ActionResult:
+        verbs: dict[str, Callable[[], str]] = {
+            "flood": sandbox.flood,
+            "stream": partial(sandbox.set_streaming, on=True),
+            "dry": partial(sandbox.set_streaming, on=False),
+            "hold": sandbox.hold_snapshot,
+            "release": sandbox.release_snapshot,
+            "restart": sandbox.restart_postgres,
+            "checkout": sandbox.start_checkout,
+        }
+        return await _did(verbs[params.verb])
+
+    async def decide(_context: RequestContext, params: OfOrder) -> ActionResult:
+        return await _did(partial(sandbox.decide, params.order, approved=params.approved))
+
+    return (
+        Action("/demo/workers/{number}/{verb}", "operator", OfWorker, to_worker, says="Start, stop or crash a worker."),
+        Action("/demo/orders/{order}", "operator", OfOrder, decide, says="Approve or refuse a checkout."),
+        Action("/demo/{verb}", "operator", OfSwitch, switch, says="Do something to the queue or to PostgreSQL."),
+    )
+
+
+async def _did(verb: Callable[[], str]) -> ActionResult:
+    # In a thread: they wait for processes and for PostgreSQL.
+    return ActionResult(await asyncio.to_thread(verb))
+
+
+def _text(name: str) -> str:
+    return (resources.files("rowlock.store") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def dashboard_of(app: Rowlock, sandbox: Sandbox, *, auth: Auth) -> Dashboard:
+    """Serve this."""
+    return Dashboard(app, auth=auth, pages=[page_of(sandbox)], actions=actions_of(sandbox), packages=["rowlock.demo"])

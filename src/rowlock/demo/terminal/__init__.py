@@ -1,0 +1,1 @@
+"""Terminal: the demo as a live view, which kills workers by itself."""
