@@ -107,25 +107,25 @@ def database(url: str) -> Iterator[ReconnectingSyncConnection]:
 
 
 @pytest.fixture
-def ledger(app: Rowlock) -> JobLog:
+def job_log(app: Rowlock) -> JobLog:
     """A ledger of five jobs that were enqueued."""
-    ledger = JobLog()
-    ledger.add(str(job.id) for job in app.enqueue_many(app.call("anything") for _ in range(5)))
-    return ledger
+    job_log = JobLog()
+    job_log.add(str(job.id) for job in app.enqueue_many(app.call("anything") for _ in range(5)))
+    return job_log
 
 
-def test_a_job_that_lives_is_not_lost(ledger: JobLog, database: ReconnectingSyncConnection) -> None:
-    audit = ledger.audit(database.run)
+def test_a_job_that_lives_is_not_lost(job_log: JobLog, database: ReconnectingSyncConnection) -> None:
+    audit = job_log.audit(database.run)
 
     assert audit.is_whole
     assert audit.left == 5
     assert audit.states == Counter(ready=5)
 
 
-def test_a_job_that_vanished_is_counted_as_lost(ledger: JobLog, database: ReconnectingSyncConnection, db: Db) -> None:
-    db.execute("delete from rowlock.jobs where id = %s", [ledger.enqueued[2]])
+def test_a_job_that_vanished_is_counted_as_lost(job_log: JobLog, database: ReconnectingSyncConnection, db: Db) -> None:
+    db.execute("delete from rowlock.jobs where id = %s", [job_log.enqueued[2]])
 
-    audit = ledger.audit(database.run)
+    audit = job_log.audit(database.run)
 
     assert not audit.is_whole
     assert audit.lost == 1
@@ -133,7 +133,7 @@ def test_a_job_that_vanished_is_counted_as_lost(ledger: JobLog, database: Reconn
 
 
 def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
-    ledger: JobLog, database: ReconnectingSyncConnection, db: Db
+    job_log: JobLog, database: ReconnectingSyncConnection, db: Db
 ) -> None:
     db.execute(
         """
@@ -144,10 +144,10 @@ def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
         select id, queue, task, 'succeeded', 0, 0, 0, 1, 1, run_at, created_at, now(), now() + '1 day', args
         from rowlock.jobs where id = %s
         """,
-        [ledger.enqueued[0]],
+        [job_log.enqueued[0]],
     )
 
-    audit = ledger.audit(database.run)
+    audit = job_log.audit(database.run)
 
     assert not audit.is_whole
     assert audit.ended_twice == 1
@@ -157,12 +157,12 @@ def test_a_job_that_ended_and_lives_on_is_counted_as_ended_twice(
 # The view
 
 
-def scene(workers: int = 3, happenings: int = 50) -> DemoState:
+def demo_state(workers: int = 3, happenings: int = 50) -> DemoState:
     """A busy moment, with long words everywhere."""
     return DemoState(
         at=3671.0,
         story="Worker 2 was killed with SIGKILL while it held 8 jobs. " * 2,
-        benches=tuple(
+        workers=tuple(
             WorkerState(n, 4_000_000 + n, n != 2, 12, 8, None if n == 3 else 2.94, "killed (SIGKILL); starts in 5 s")
             for n in range(1, workers + 1)
         ),
@@ -187,7 +187,7 @@ def scene(workers: int = 3, happenings: int = 50) -> DemoState:
 def test_the_view_fits_the_terminal_and_leaves_no_number_out(width: int, height: int) -> None:
     console = Console(width=width, height=height, file=io.StringIO(), record=True, color_system=None)
 
-    console.print(View(scene(), footer="Ctrl-C ends it."), height=height, end="")
+    console.print(View(demo_state(), footer="Ctrl-C ends it."), height=height, end="")
 
     lines = console.export_text().rstrip("\n").splitlines()
     text = "\n".join(lines)

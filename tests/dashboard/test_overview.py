@@ -164,7 +164,7 @@ def test_failed_jobs_and_the_share_that_fails_are_one_line() -> None:
     fleet, database = FleetStats(None, None, None, None, None), DatabaseStats(None, None, None, None, None, None, None)
     stats = Stats(NOON, 5 * MINUTE, {}, {"charge": task}, fleet, database, {})
 
-    [line] = notices(stats, checkup, pauses=[], schedules=[], failed_lately={"charge": 55}, lately="hour")
+    [line] = notices(stats, checkup, pauses=[], schedules=[], recent_failures={"charge": 55}, window="hour")
 
     assert line.what == "6,254 failed jobs"
     assert line.says == "55 jobs in the last hour, of charge; 55 of 69 that ended in the last 5 min"
@@ -175,7 +175,9 @@ def test_a_pause_by_a_breaker_is_said_once_and_what_is_unknown_with_its_reason()
     unknown = [Finding("server", name, "amber", "?", "unknown: took longer than 2 s", "look") for name in ("a", "b")]
     pause = Pause(queue=None, task="charge", until=None, why=why, by="breaker", at=NOON)
 
-    found = notices(None, Checkup(NOON, tuple(unknown)), pauses=[pause], schedules=[], failed_lately={}, lately="hour")
+    found = notices(
+        None, Checkup(NOON, tuple(unknown)), pauses=[pause], schedules=[], recent_failures={}, window="hour"
+    )
 
     assert [one.says for one in found] == [
         "a, b: took longer than 2 s",
@@ -209,7 +211,7 @@ def test_a_worker_that_has_lost_its_lease_is_noticed(client: Browser, app: Rowlo
 def test_what_could_not_be_learned_is_one_line() -> None:
     unknown = [Finding("server", f"line {n}", "amber", "?", "unknown: no right", "grant it") for n in range(7)]
 
-    found = notices(None, Checkup(NOON, tuple(unknown)), pauses=[], schedules=[], failed_lately={}, lately="hour")
+    found = notices(None, Checkup(NOON, tuple(unknown)), pauses=[], schedules=[], recent_failures={}, window="hour")
 
     assert [(one.what, one.path) for one in found] == [("7 things unknown about the database", "/database")]
 
@@ -221,7 +223,7 @@ def test_the_worst_comes_first() -> None:
         Finding("server", "version", "green", "18", "says"),
     ]
 
-    found = notices(None, Checkup(NOON, tuple(lines)), pauses=[], schedules=[], failed_lately={}, lately="hour")
+    found = notices(None, Checkup(NOON, tuple(lines)), pauses=[], schedules=[], recent_failures={}, window="hour")
 
     assert [one.name for one in found] == ["fsync", "isolation"]
 

@@ -170,7 +170,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "B9",
         "a sender that repeats a delivery is told of a conflict, and goes on repeating it for days",
         "tests/dashboard/test_webhook.py::test_a_sender_is_told_that_it_is_stored_and_then_that_it_is_there_already",
-        [Change("dashboard/http/webhook.py", 'return Answer(200, f"delivery', 'return Answer(409, f"delivery')],
+        [
+            Change(
+                "dashboard/http/webhook.py",
+                'return WebhookResponse(200, f"delivery',
+                'return WebhookResponse(409, f"delivery',
+            )
+        ],
     ),
     Mutant(
         "B10",
@@ -188,7 +194,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B12",
         "the time between two attempts is drawn as a wait for its turn",
         "tests/dashboard/test_job.py::test_a_life_is_waits_and_attempts_one_after_the_other",
-        [Change("dashboard/drawings/job_life.py", 'Piece("between", here', 'Piece("waiting", here')],
+        [Change("dashboard/drawings/job_life.py", 'Period("between", here', 'Period("waiting", here')],
     ),
     Mutant(
         "B13",
@@ -238,7 +244,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/dashboard/test_large.py::test_the_page_of_a_job_shows_the_beginning_and_the_api_all_of_it",
         [
             Change(
-                "dashboard/http/endpoints.py", "it, Room()))\n\n            if not", "it, None))\n\n            if not"
+                "dashboard/http/endpoints.py",
+                "value, ExcerptBudget()))\n\n            if not",
+                "value, None))\n\n            if not",
             )
         ],
     ),
@@ -258,13 +266,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "D4",
         "a field that an action does not know is passed over, and the filter without it means every job",
         "tests/dashboard/test_jobs.py::test_a_slip_in_the_name_of_a_field_changes_nothing_and_is_named",
-        [Change("dashboard/http/endpoints.py", "            check_fields(action.params, said)\n", "")],
+        [Change("dashboard/http/endpoints.py", "            check_fields(action.params, fields)\n", "")],
     ),
     Mutant(
         "D5",
         "a verb of the API is carried out whatever number of jobs its filter means",
         "tests/dashboard/test_jobs.py::test_a_verb_over_more_jobs_than_were_expected_changes_nothing",
-        [Change("dashboard/confirm.py", "    if at_least:\n        return\n", "    return\n")],
+        [Change("dashboard/bulk_runs.py", "    if at_least:\n        return\n", "    return\n")],
     ),
     Mutant(
         "D6",
@@ -273,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "dashboard/http/webhook.py",
-                "if sender is not None and sender.asks_for_workflow(delivery.signal):",
+                "if sender is not None and sender.depends_on_workflow(delivery.signal):",
                 "if False:",
             )
         ],
@@ -1984,7 +1992,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "D12",
         "a login leaves no trace in the audit",
         "tests/dashboard/test_security_login.py::test_logins_logouts_and_wrong_tokens_are_in_the_audit_and_never_more_than_are_counted",
-        [Change("dashboard/app.py", "        await self._logins.write(noted)\n", "")],
+        [Change("dashboard/app.py", "        await self._logins.write(events)\n", "")],
     ),
     Mutant(
         "D13",
@@ -2208,8 +2216,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "dashboard/pages/overview.py",
-                'in_time("schedules", desk.look.schedules.alist(), unknown)',
-                "desk.look.schedules.alist()",
+                'in_time("schedules", context.reader.schedules.alist(), unknown)',
+                "context.reader.schedules.alist()",
             )
         ],
         deep="each look at what is locked is given up after two seconds",

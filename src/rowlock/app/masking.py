@@ -1,8 +1,8 @@
-"""Masking: secrets for everybody, arguments and results for viewers.
+"""Masking: hides secrets from everybody, arguments and results from viewers.
 
-One pass over all that a page or a command shows, before it is HTML, JSON or a table, so that none can forget. Users'
-data is known by its type: a field that may hold anything (`Any`) holds what a job was given or has made. Text is known
-by its name.
+One pass over everything that a page or a command shows, before it becomes HTML, JSON or a table, so that no page can
+forget it. Users' data is recognised by its type: a field that may hold anything (`Any`) holds arguments or a result.
+Where it is text, it is recognised by its name.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ _USERS: Final = frozenset(
         *("error", "errors", "last_error", "message", "traceback", "frames", "workflow_state"),
     )
 )
-"""Names of fields that hold users' data."""
-# Names that code gives to things, and that links are made of: `auth:login` is a task.
+"""Fields that hold users' data."""
+# Fields that hold names, which code gives and links are made of: `auth:login` is a task.
 _NAMES: Final = frozenset(
     (
         *("name", "named", "task", "tasks", "queue", "queues", "schedule", "schedules", "workflow", "workflows"),
         *("step", "current_step", "signal", "path", "to"),
     )
 )
-# Fields that may hold anything and are made by us: without the names above everybody may see them.
+# Fields that may hold anything but are made by us: without the names above, everybody may see them.
 _OURS: Final = frozenset(("details", "facts"))
-# Fields that may be long, and are shown as they are: the rest, such as forms, is short, and templates take it apart.
+# Fields that may be long and are shown as they are. Others, such as forms, are short, and templates take them apart.
 _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
-# Reasons that go on with names and values of arguments, or with what a handler's error said.
+# Reasons that go on with names and values of arguments, or with the message of a handler's error.
 _SAID: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
-class Fitting(Protocol):
-    """Cuts values to the room that a page has for them."""
+class ValueBudget(Protocol):
+    """How much of its values a page can show."""
 
     def fit(self, value: Any) -> Any:  # noqa: ANN401  any JSON value
         """The value without its secrets, or the beginning of it."""
 
 
 class Verbatim(str):
-    """A text of ours, such as a statement: nothing in it is a secret, whatever it looks like."""
+    """A text of our own, such as a statement: nothing in it is a secret, whatever it looks like."""
 
     __slots__ = ()
 
 
-def mask(shown: T, *, show_arguments: bool, room: Fitting | None = None) -> T:
-    """The same values, made again where something must not be seen; with `room`, what is too long is cut to fit."""
-    return cast("T", _Masking(show_arguments, room).value(shown))
+def mask(shown: T, *, show_arguments: bool, budget: ValueBudget | None = None) -> T:
+    """A copy of the values without what must not be seen; with a `budget`, long values are cut to fit it."""
+    return cast("T", _Masker(show_arguments, budget).value(shown))
 
 
-class _Masking:
-    """One pass: `whole` is whether users' data may be seen, `room` how much of it there is room for."""
+class _Masker:
+    """One pass: `whole` says that users' data may be seen, `budget` how much of it fits."""
 
-    def __init__(self, whole: bool, room: Fitting | None) -> None:  # noqa: FBT001  as mask takes it
-        self._whole, self._room = whole, room
+    def __init__(self, whole: bool, budget: ValueBudget | None) -> None:  # noqa: FBT001  as mask says it
+        self._whole, self._budget = whole, budget
 
     def value(self, value: Any) -> Any:  # noqa: ANN401  whatever a page shows
         match value:
@@ -108,14 +108,14 @@ class _Masking:
         return self.value(value)
 
     def _open(self, value: Any, name: str) -> Any:  # noqa: ANN401  any JSON value
-        """What may hold anything."""
+        """A field that may hold anything."""
         if not self._whole:
             return redact(_without(value)) if name in _OURS else None
-        return redact(value) if self._room is None or name not in _LONG else self._room.fit(value)
+        return redact(value) if self._budget is None or name not in _LONG else self._budget.fit(value)
 
 
 def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """A JSON value without what users' data is in."""
+    """A JSON value without the fields that hold users' data."""
     match value:
         case Mapping():
             return {
@@ -129,22 +129,22 @@ def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value
             return value
 
 
-def _in_outline(told: Explanation) -> Explanation:
-    """An explanation as those read it who may not see errors."""
-    says = told.says
-    if "message" in told.facts:
-        kind = str(told.facts.get("error"))
-        last = JobError(kind, str(told.facts["message"]), "", 0, None, None, None)
+def _in_outline(explanation: Explanation) -> Explanation:
+    """An explanation for those who may not see errors."""
+    says = explanation.says
+    if "message" in explanation.facts:
+        kind = str(explanation.facts.get("error"))
+        last = JobError(kind, str(explanation.facts["message"]), "", 0, None, None, None)
         says = says.replace(error_of(last), kind)
-    if told.code == "misfit":
+    if explanation.code == "misfit":
         says = "Its arguments no longer fit the task."
-    also = tuple(_FAILED.sub(".", sentence) for sentence in told.also)
-    return replace(told, says=_FAILED.sub(".", says) if told.code == "retrying" else says, also=also)
+    also = tuple(_FAILED.sub(".", sentence) for sentence in explanation.also)
+    return replace(explanation, says=_FAILED.sub(".", says) if explanation.code == "retrying" else says, also=also)
 
 
 @cache
 def _open_fields(kind: Any) -> frozenset[str]:  # noqa: ANN401  a dataclass
-    """The fields that may hold anything; all of them, where that cannot be told."""
+    """The fields that may hold anything; all of them, where that cannot be explanation."""
     try:
         hints = get_type_hints(kind)
     except NameError:

@@ -41,7 +41,7 @@ def demo(ctx: click.Context, *, once: bool, terminal: bool, port: int, opens: bo
     """
     click.echo(f"starting PostgreSQL in {folder} and three workers …")
     in_terminal = once or terminal
-    audit = _play(folder, once=once) if in_terminal else _show_page(folder, port=port, opens=opens)
+    audit = _run_in_terminal(folder, once=once) if in_terminal else _show_page(folder, port=port, opens=opens)
     if not audit.is_whole:
         ctx.exit(1)
 
@@ -63,11 +63,11 @@ def _show_page(folder: Path, *, port: int, opens: bool | None) -> Audit:
         if opens or (opens is None and _has_screen()):
             webbrowser.open(link)
 
-    with sandbox(folder) as (stage, app):
-        serve(dashboard_of(app, stage, auth=Tokens([line])), listening, ready=ready)
+    with sandbox(folder) as (running, app):
+        serve(dashboard_of(app, running, auth=Tokens([line])), listening, ready=ready)
         click.echo("stopping: workers finish or hand back what they hold, then every job is looked for …")
-        audit = stage.close()
-        click.echo(summary(audit, stage.watch))
+        audit = running.close()
+        click.echo(summary(audit, running.watch))
     return audit
 
 
@@ -78,14 +78,14 @@ def _has_screen() -> bool:
     )
 
 
-def _play(folder: Path, *, once: bool) -> Audit:
+def _run_in_terminal(folder: Path, *, once: bool) -> Audit:
     """The demo in a terminal, by itself."""
     # Only this command draws: the others start faster without.
     from rowlock.demo.terminal.run import LIVE, ONCE, started  # noqa: PLC0415
     from rowlock.demo.terminal.view import shown  # noqa: PLC0415
 
-    with _stop_flag() as stop, started(ONCE if once else LIVE, folder) as play, shown() as show:
-        report = play.run(show, stop.is_set)
+    with _stop_flag() as stop, started(ONCE if once else LIVE, folder) as run, shown() as show:
+        report = run.run(show, stop.is_set)
     click.echo(summary(report.audit, report.watch))
     if once and not report.finished:
         raise click.ClickException(

@@ -1,4 +1,4 @@
-"""The dashboard: an ASGI app to mount in yours (`app.dashboard(…)`), or to start by itself (`rowlock dashboard`)."""
+"""The dashboard: an ASGI app to mount in yours, or to start with `rowlock dashboard`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An action: what somebody with a certain role can have done, by a form or by the API."""
+"""Action: a change that visitors of a role can make, by form or API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = TypeVar("A", bound=Params)
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What was done, in a sentence; where to look at it, if it is elsewhere; and the facts, for programs."""
+    """The result in a sentence; the page that shows it, if it is another one; the facts, for programs."""
 
     says: str
     to: str | None = None  # a path of the dashboard's own
@@ -24,7 +24,7 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True)
 class Action(Generic[A]):
-    """POST `path`, whose `{names}` are fields of `asked` too; only those who may act as `role` can."""
+    """POST `path`, whose `{names}` are fields of `params` too; it needs the role `role`."""
 
     path: str
     role: Role

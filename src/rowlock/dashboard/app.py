@@ -1,4 +1,4 @@
-"""The dashboard as an ASGI app: its pages, its actions and its API, behind the guard."""
+"""App: the dashboard as an ASGI app, its routes behind the guard."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from rowlock.dashboard.render import STATIC, assets, templates
 
 
 class Dashboard:
-    """What `app.dashboard(…)` answers: mount it, `Mount("/jobs", app.dashboard(auth=…))`, or serve it.
+    """What `app.dashboard(…)` returns: mount it, `Mount("/jobs", app.dashboard(auth=…))`, or serve it.
 
-    `auth` says who a request is from: `Tokens([…])`, or a function of the request that answers a Visitor or None, plain
+    `auth` says who a request is from: `Tokens([…])`, or a function of the request that returns a Visitor or None, plain
     or async. `hosts` are the names under which it is reached, beside the loopback's. With `read_only` nothing can be
     changed. `arguments` is the least role that sees what jobs were given and made of it. `webhooks` are the secrets of
     those who may send signals to POST /webhooks/signals, else those in $ROWLOCK_WEBHOOK_SECRETS. `pages` and `actions`
@@ -83,13 +83,13 @@ class Dashboard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; then write down who has logged in or out by it, or has failed to."""
-        noted: list[LoginEvent] = []
-        await self._asgi({**scope, LOGIN_EVENTS: noted}, receive, send)
-        await self._logins.write(noted)
+        """Serve one request; then write its logins, logouts and failed logins into the audit."""
+        events: list[LoginEvent] = []
+        await self._asgi({**scope, LOGIN_EVENTS: events}, receive, send)
+        await self._logins.write(events)
 
     def end_streams(self) -> None:
-        """End what browsers watch, so that a server can stop."""
+        """End the streams of watching browsers, so that a server can stop."""
         self.endpoints.feed.end()
 
     async def aclose(self) -> None:
@@ -120,20 +120,20 @@ class Dashboard:
 
 
 def _receiving(app: Rowlock, webhooks: Webhooks) -> Endpoint:
-    """Take signals by webhook: who has signed one is who it is from."""
+    """The endpoint for signals by webhook; the signature tells whom one is from."""
 
-    async def answer(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response:
         body, now = await request.body(), datetime.now(UTC)
-        told = await receive(app, webhooks, headers=request.headers, body=body, now=now)
-        return JSONResponse({"says" if told.status < 300 else "error": told.says}, told.status)
+        response = await receive(app, webhooks, headers=request.headers, body=body, now=now)
+        return JSONResponse({"says" if response.status < 300 else "error": response.says}, response.status)
 
-    return answer
+    return endpoint
 
 
 class _Static(StaticFiles):
-    """Files that are asked for by their version, and so may be kept."""
+    """Static files, whose addresses change with their content: browsers may keep them."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        answer = await super().get_response(path, scope)
-        answer.headers["cache-control"] = "public, max-age=31536000, immutable"
-        return answer
+        response = await super().get_response(path, scope)
+        response.headers["cache-control"] = "public, max-age=31536000, immutable"
+        return response

@@ -1,4 +1,4 @@
-"""What was seen lately, once for all who watch: a look that costs much and changes slowly is not made for each."""
+"""Cache: values that cost much and change slowly, loaded once for all visitors."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 
 class TtlCache:
-    """The latest looks, by what was looked at. Whoever asks while one is made waits for that one."""
+    """The latest values by key. Who asks while a value is being loaded waits for that one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
 
     async def get(self, key: Hashable, *, max_age: timedelta, load: Callable[[], Awaitable[T]]) -> T:
-        """What was seen within so long; else look."""
+        """The value, if it is not older than `max_age`; else load it."""
         began, made = self._entries.get(key, (0.0, None))
         if made is None or self._is_old(began, made, max_age):
             made = asyncio.ensure_future(_loaded(load))
             self._entries[key] = (self._clock(), made)
-        # Shielded: who stops waiting, because a browser went away, must not take it from the others.
-        seen: T = await asyncio.shield(made)
-        return seen
+        # Shielded: a visitor who stops waiting, because the browser went away, must not cancel it for the others.
+        value: T = await asyncio.shield(made)
+        return value
 
     def _is_old(self, began: float, made: asyncio.Task[Any], max_age: timedelta) -> bool:
         if not made.done():

@@ -1,4 +1,4 @@
-"""What a page or an action has before it: the app, to look at and to change, and who asks."""
+"""Request context: the app, the visitor, and what all requests share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rowlock.dashboard.bulk_runs import BulkRuns
 from rowlock.dashboard.cache import TtlCache
 
 STATEMENT_TIMEOUT: Final = timedelta(seconds=2)
-"""A statement that takes longer is given up: nobody waits for it, and it would be in the way of the workers."""
+"""Statements that take longer are cancelled: nobody waits for them, and they would be in the way of the workers."""
 
 SCAN_TIMEOUT: Final = timedelta(milliseconds=150)
-"""A list that has not found enough by then is shown as far as it came, and says how far that was."""
+"""A list that has not found enough by then is shown as far as it came, and tells how far that was."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """`look` is for whatever only looks: PostgreSQL itself keeps it from writing. `app` is for actions alone.
+    """The context of one request: `reader` is the app on connections that cannot write, `app` is for actions alone.
 
-    `orders` are those that were given on this dashboard, `lately` is what was seen on it.
+    `bulk_runs` and `cache` are those of this dashboard.
     """
 
     app: Rowlock

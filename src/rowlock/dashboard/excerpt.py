@@ -1,7 +1,7 @@
-"""The beginning of a value that is too long for a page.
+"""Excerpts: the beginnings of values that are too long for a page.
 
-Whoever enqueues chooses how long arguments are, and redacting a megabyte of them takes a second. So a page has so much
-room for values, cuts each before it is redacted, and links to the API for the rest.
+Users choose how long arguments are, and redacting a megabyte of them takes a second. So a page has a budget for values,
+cuts each before it is redacted, and links to the API for the rest.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Excerpt(str):
 
 
 class ExcerptBudget:
-    """How much of its values a page shows."""
+    """The characters of values that a page can still show."""
 
     def __init__(self) -> None:
         self._left = _MOST_IN_ALL
 
     def fit(self, value: Any) -> Any:  # noqa: ANN401  any JSON value
-        """The value without its secrets, if there is room for it; else its beginning, an Excerpt."""
+        """The value without its secrets, if it fits; else its beginning, an Excerpt."""
         most = max(_LEAST_SHOWN, min(MOST_SHOWN, self._left))
         cut = _Cut(most + _MARGIN)
         shown = redact(cut.beginning(value))

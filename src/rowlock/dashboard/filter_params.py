@@ -1,4 +1,4 @@
-"""Which jobs an address means: the fields of a filter, as they are typed and as chips show them."""
+"""Filter parameters: the jobs that an address means, as typed and as chips show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowlock.model.record import State
 _MOST_IDS: Final = 1_000
 _MOST_ARGS: Final = 20
 NAMES: Final = ("queue", "task", "tag", "key", "error", "reason")
-"""What a filter compares as it is written."""
+"""Fields that a filter compares as they are written."""
 MOMENTS: Final = {
     "since": "created since",
     "until": "created before",
@@ -66,7 +66,7 @@ Argument = Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_
 
 @dataclass(frozen=True, slots=True)
 class FilterTerm:
-    """One thing that is asked for: its name, what it says, and the fields of the address without it."""
+    """One term of a filter: its name, its value, and the query parameters without it."""
 
     name: str
     value: str
@@ -90,15 +90,15 @@ class JobFilterParams(Params):
     ended_before: Past | None = None
     ids: Annotated[tuple[UUID, ...], Field(max_length=_MOST_IDS)] = ()
 
-    def said(self) -> dict[str, Any]:
-        """What was said, as the fields of an address; a page of it, or what to do with it, is left out."""
-        given = {name: getattr(self, name) for name in JobFilterParams.model_fields}
-        return {name: value for name, value in given.items() if value}
+    def given(self) -> dict[str, Any]:
+        """The filter's query parameters, without those that choose a page of it or an operation."""
+        values = {name: getattr(self, name) for name in JobFilterParams.model_fields}
+        return {name: value for name, value in values.items() if value}
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was said, so that every job is meant."""
-        return not self.said()
+        """Whether there is no filter, so that every job is meant."""
+        return not self.given()
 
     def filter(self, now: datetime) -> Filter:
         """The filter; spans such as `2h` are counted back from the database's time."""
@@ -117,17 +117,17 @@ class JobFilterParams(Params):
         )
 
     def terms(self) -> Iterator[FilterTerm]:
-        """What is asked for beside the state, one by one."""
-        said = self.said()
+        """The terms of the filter but the state, one by one."""
+        given = self.given()
         for name in (*NAMES, *MOMENTS):
-            if name in said:
-                yield FilterTerm(MOMENTS.get(name, name), said[name], _without(said, name))
+            if name in given:
+                yield FilterTerm(MOMENTS.get(name, name), given[name], _without(given, name))
         for typed in self.arg:
             rest = tuple(other for other in self.arg if other != typed)
-            yield FilterTerm("argument", typed, said | {"arg": rest})
+            yield FilterTerm("argument", typed, given | {"arg": rest})
         if self.ids:
             yield FilterTerm(
-                "ids", f"{len(self.ids):,} chosen" if len(self.ids) > 1 else str(self.ids[0]), _without(said, "ids")
+                "ids", f"{len(self.ids):,} chosen" if len(self.ids) > 1 else str(self.ids[0]), _without(given, "ids")
             )
 
 
@@ -163,5 +163,5 @@ def _instant(typed: str | None, now: datetime) -> datetime | None:
         raise InvalidOption(f"{typed!r} is longer ago than time itself; write 2h, 3d or 1w") from None
 
 
-def _without(said: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {other: value for other, value in said.items() if other != name}
+def _without(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in given.items() if other != name}

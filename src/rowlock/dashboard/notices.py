@@ -1,4 +1,4 @@
-"""What needs attention: what has failed, what is stopped, and what the doctor would not leave alone."""
+"""Notices: what needs attention, from failures, pauses, approvals and the doctor."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def notices(
     *,
     pauses: Sequence[Pause],
     schedules: Sequence[Schedule],
-    failed_lately: Mapping[str, int],
-    lately: str,
+    recent_failures: Mapping[str, int],
+    window: str,
     approvals: Sequence[ApprovalsCount] = (),
     passing: Mapping[str, str] = _NONE_PASSING,
 ) -> tuple[Notice, ...]:
-    """Everything, the most urgent first. `failed_lately` counts by task what failed in the span that is `lately`.
+    """Everything, the most urgent first. `recent_failures` counts by task what failed in the `window`.
 
     `passing` are the schedules that have passed over their last slots, and why they did.
     """
     found: list[Notice] = []
     if stats is not None:
-        found += [*_failed(stats, checkup, failed_lately, lately), *_poison(stats), *_rescued(stats)]
+        found += [*_failed(stats, checkup, recent_failures, window), *_poison(stats), *_rescued(stats)]
         found += [*_code(stats), *_suspects(stats)]
     found += [*_findings(checkup), *_passing(passing), *_approvals(approvals)]
     found += [*_pauses(pauses), *_paused_schedules(schedules)]
@@ -89,7 +89,7 @@ def _counted(number: Count, noun: str) -> str:
     return f"{number.value:,}+ {noun}s" if number.more else count(number.value, noun)
 
 
-def _failed(stats: Stats, checkup: Checkup, failed_lately: Mapping[str, int], lately: str) -> Iterator[Notice]:
+def _failed(stats: Stats, checkup: Checkup, recent_failures: Mapping[str, int], window: str) -> Iterator[Notice]:
     """One line for all that failed: how many jobs, how many lately, and the share that the doctor names."""
     kept = {name: task.failed for name, task in stats.tasks.items() if task.failed is not None and task.failed.value}
     share = next((one for one in checkup.findings if one.name == "failures" and one.level != "green"), None)
@@ -98,11 +98,11 @@ def _failed(stats: Stats, checkup: Checkup, failed_lately: Mapping[str, int], la
             yield _finding(share)
         return
     in_all = Count(sum(one.value for one in kept.values()), more=any(one.more for one in kept.values()))
-    fresh = sum(failed_lately.values())
-    by_task = failed_lately if fresh else {name: one.value for name, one in kept.items()}
+    fresh = sum(recent_failures.values())
+    by_task = recent_failures if fresh else {name: one.value for name, one in kept.items()}
     most = max(by_task, key=lambda name: by_task[name])
     of_which = f"most of {most}" if len(by_task) > 1 else f"of {most}"
-    when = f"{count(fresh, 'job')} in the last {lately}" if fresh else f"none in the last {lately}"
+    when = f"{count(fresh, 'job')} in the last {window}" if fresh else f"none in the last {window}"
     now = (
         "" if share is None or share.figure == "?" else f"; {share.figure} that ended in the last {span(stats.window)}"
     )

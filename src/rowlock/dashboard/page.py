@@ -1,4 +1,4 @@
-"""A page: what its address may ask, and what it then shows. The same values are HTML, JSON and a live stream."""
+"""Page: its parameters and its data, shown as HTML, JSON and a live stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowlock.model.names import shown
 
 
 class Params(BaseModel):
-    """What an address, or a form, says: its fields by name, each checked. What nobody asked about is passed over."""
+    """The parameters of an address or a form, each checked. Unknown ones are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -26,7 +26,7 @@ A = TypeVar("A", bound=Params)
 
 
 class Redirect(HTTPException):
-    """What was asked for is at another address: `to`, a path of the dashboard's own with what it asks."""
+    """The page is at another address: `to`, a path of this dashboard with its query."""
 
     def __init__(self, to: str) -> None:
         super().__init__(303, "it is elsewhere")
@@ -35,10 +35,10 @@ class Redirect(HTTPException):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[A]):
-    """A page at `path`, whose `{names}` are fields of `asked` too; `look` answers what its template shows.
+    """A page at `path`, whose `{names}` are fields of `params` too; `load` returns the data that its template shows.
 
-    `shows` is the type of that answer, which is the JSON of /api + `path`. While somebody watches, it is looked at anew
-    `every` so often.
+    `shows` is the type of that data, which is the JSON of /api + `path`. While somebody watches the page, it is loaded
+    again `every` so often.
     """
 
     name: str  # of its template, and in the navigation
@@ -50,28 +50,28 @@ class Page(Generic[A]):
     every: timedelta = timedelta(seconds=2)
 
 
-def read_params(params: type[A], said: QueryParams, path: Mapping[str, Any]) -> A:
-    """What is asked; of a field that may be several, all that were said. An empty field of a form says nothing.
+def read_params(kind: type[A], given: QueryParams, path: Mapping[str, Any]) -> A:
+    """The parameters given; all values of a field that may have several. Empty fields of a form are left out.
 
-    A field that is a mapping holds what was said under its name and a dot: `answers.note`.
+    A field that is a mapping holds the parameters under its name and a dot: `answers.note`.
     """
     found: dict[str, Any] = {}
-    for name, field in params.model_fields.items():
+    for name, field in kind.model_fields.items():
         if get_origin(field.annotation) is dict:
-            inside = {key.removeprefix(f"{name}."): said.getlist(key) for key in said if key.startswith(f"{name}.")}
+            inside = {key.removeprefix(f"{name}."): given.getlist(key) for key in given if key.startswith(f"{name}.")}
             found |= {name: inside} if inside else {}
             continue
-        given = [text for text in said.getlist(name) if text.strip()]
-        if given:
-            found[name] = given if _is_several(field.annotation) else given[-1]
-    return params.model_validate(found | dict(path))
+        values = [text for text in given.getlist(name) if text.strip()]
+        if values:
+            found[name] = values if _is_several(field.annotation) else values[-1]
+    return kind.model_validate(found | dict(path))
 
 
-def check_fields(params: type[Params], said: Iterable[str]) -> None:
-    """Refuse what an action does not know: with `sate` for `state` it would mean every job."""
-    known = params.model_fields
+def check_fields(kind: type[Params], given: Iterable[str]) -> None:
+    """Refuse fields that an action does not know: with `sate` for `state` it would mean every job."""
+    known = kind.model_fields
     inside = tuple(f"{name}." for name, field in known.items() if get_origin(field.annotation) is dict)
-    for name in said:
+    for name in given:
         if name not in known and name != "csrf" and not name.startswith(inside):
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"use {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""From values to HTML: the templates, and the words they use."""
+"""Rendering: templates and their filters, and the threads that run them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,36 @@ from rowlock.model.formatting import typed_span
 VERSION: Final = version("rowlock")
 STATIC: Final = Path(__file__).parent / "static"
 _INSTANT: Final = re.compile(r"(\b\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d))")
+_MOST_THREADS: Final = 2  # they share one interpreter: more would only make each other wait
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class RenderThreads:
+    """Threads for rendering, beside the event loop, which also belongs to the app that mounts the dashboard."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in one of the threads."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="rowlock-dashboard")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))
+
+    def close(self) -> None:
+        """End the threads; the next `run` starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
 
 
 @cache
 def assets() -> str:
-    """What stands in the addresses of static files, which browsers keep: another text for other files.
+    """A hash of the static files, part of their addresses: browsers keep the files until it changes.
 
-    It does not say the version: who is not logged in loads these files, too.
+    It does not tell the version: visitors who are not logged in load these files, too.
     """
     found = blake2s(VERSION.encode(), digest_size=8)
     for file in sorted(STATIC.iterdir()):
@@ -42,7 +65,7 @@ def assets() -> str:
 
 @cache
 def templates(*packages: str) -> Environment:
-    """The templates of the dashboard, and of those who add pages to it. Whatever they are given is escaped."""
+    """The templates of the dashboard, and of packages that add pages to it. All values are escaped."""
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in ("rowlock.dashboard", *packages)]),
         autoescape=True,
@@ -77,7 +100,7 @@ def render_page(environment: Environment, name: str, shown: Mapping[str, Any]) -
 
 
 def render_main(environment: Environment, name: str, shown: Mapping[str, Any]) -> str:
-    """What stands in a page's <main>, for whoever has the rest already."""
+    """The contents of a page's <main>, for a browser that has the rest already."""
     template = environment.get_template(f"{name}.html")
     return "".join(template.blocks["main"](template.new_context(dict(shown))))
 
@@ -150,33 +173,8 @@ def at(moment: datetime | None, now: datetime) -> Markup:
 
 
 def address(path: str, params: Mapping[str, Any] | None = None, **more: object) -> str:
-    """A path with what it asks; what is None, False or empty is left out."""
-    said = {
+    """A path with query parameters; those that are None, False or empty are left out."""
+    given = {
         name: value for name, value in ({**(params or {}), **more}).items() if value not in (None, "", (), [], False)
     }
-    return quote(path) + (f"?{urlencode(said, doseq=True)}" if said else "")
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-_MOST_THREADS: Final = 2  # they share one interpreter: more would only make each other wait
-
-
-class RenderThreads:
-    """A few threads of the dashboard's own: those of the loop are the app's."""
-
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-
-    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something long."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="rowlock-dashboard")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **kwargs))
-
-    def close(self) -> None:
-        """End them, until there is work again."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+    return quote(path) + (f"?{urlencode(given, doseq=True)}" if given else "")

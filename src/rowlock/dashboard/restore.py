@@ -1,4 +1,4 @@
-"""What was edited on a page, where secrets are not shown: what still stands as it was shown means what is stored."""
+"""Restore: put the stored secrets back where an edited form still shows ***."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowlock.model.redact import MARK, redact
 
 
 def restored(said: Mapping[str, Any], stored: Any) -> dict[str, Any]:  # noqa: ANN401  any JSON value
-    """Arguments as they were edited, each `***` in them the secret that it stands for; refused if that is unknown."""
+    """Edited arguments, with the stored secret for each `***`; refused where that is unknown."""
     shown, known = (redact(stored), stored) if isinstance(stored, Mapping) else ({}, {})
     return {name: _value(name, value, shown.get(name), known.get(name)) for name, value in said.items()}
 

@@ -1,18 +1,17 @@
-"""What is typed into the search field: an id, or terms such as `queue:mail error:Timeout order_id=17`."""
+"""Search: the text of the search field as an id or as filter terms."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Final
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
-from rowlock.app.app import Rowlock
+from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.filter_params import MOMENTS, NAMES
 from rowlock.model.filter import STATES
 from rowlock.store.stats.collect import collect_glance
@@ -26,18 +25,35 @@ _ERROR: Final = re.compile(r"(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception|Timeout)|Ti
 _SIMILAR: Final = 0.6
 _MOST_NEAR: Final = 5
 _SEVERAL: Final = ("state", "arg", "ids")
+_MAX_AGE: Final = timedelta(seconds=30)  # a page is loaded every two, and names seldom come
+_MOST_NAMES: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names of tasks and queues that are known, to suggest and to tell one from the other."""
+    """The names of tasks and queues, from code and from the database: to suggest, and to tell one from the other."""
 
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
 
 
+async def known_names(context: RequestContext) -> KnownNames:
+    """The names, at most half a minute old."""
+
+    async def load() -> KnownNames:
+        reader = context.reader
+        stats = await reader.database.aconverse(collect_glance)
+        declared = {task.spec.queue for task in reader.tasks}
+        return KnownNames(
+            tasks=tuple(sorted({*reader.tasks.names(), *stats.tasks}))[:_MOST_NAMES],
+            queues=tuple(sorted({*declared, *stats.queues}))[:_MOST_NAMES],
+        )
+
+    return await context.cache.get("names", max_age=_MAX_AGE, load=load)
+
+
 def read_id(typed: str) -> UUID | None:
-    """The id, if nothing but an id was typed."""
+    """The id, if only an id was typed."""
     try:
         return UUID(typed.strip())
     except ValueError:
@@ -45,7 +61,7 @@ def read_id(typed: str) -> UUID | None:
 
 
 def read_terms(typed: str, known: KnownNames) -> dict[str, Any]:
-    """What was typed, as the fields of an address. What may be several is a tuple."""
+    """Terms such as `queue:mail error:Timeout order_id=17` as query parameters; repeatable ones are tuples."""
     found: dict[str, Any] = {}
     for term in split(typed):
         name, value = _read(term, known)
@@ -143,31 +159,3 @@ def suggestions(known: KnownNames, states: Collection[str] = STATES) -> tuple[st
 
 def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False) if re.search(r'[\s"]', name) else name
-
-
-_KEPT: Final = 30.0  # seconds: a page is looked at every two, and names seldom come
-_MOST: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Looked:
-    known: KnownNames
-    at: float
-
-
-_looked: WeakKeyDictionary[Rowlock, _Looked] = WeakKeyDictionary()
-
-
-async def known_names(look: Rowlock) -> KnownNames:
-    """The names, not older than half a minute."""
-    before = _looked.get(look)
-    if before is not None and time.monotonic() - before.at < _KEPT:
-        return before.known
-    seen = await look.database.aconverse(collect_glance)
-    declared = {task.spec.queue for task in look.tasks}
-    known = KnownNames(
-        tasks=tuple(sorted({*look.tasks.names(), *seen.tasks}))[:_MOST],
-        queues=tuple(sorted({*declared, *seen.queues}))[:_MOST],
-    )
-    _looked[look] = _Looked(known, time.monotonic())
-    return known

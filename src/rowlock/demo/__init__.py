@@ -1,1 +1,1 @@
-"""Three workers, a stream of jobs, and a SIGKILL now and then: what `rowlock demo` shows."""
+"""The demo: three workers, a stream of jobs, and a SIGKILL now and then."""

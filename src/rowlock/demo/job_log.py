@@ -1,4 +1,4 @@
-"""Every job that was enqueued, remembered outside the database, and what the database says became of it."""
+"""Job log: every enqueued job, outside the database, compared with what the database says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowlock.store.results import JobStatus
 
 LIVE = ("waiting", "ready", "running")
 
-Ask = Callable[[Query[JobStatus]], list[JobStatus]]
+RunQuery = Callable[[Query[JobStatus]], list[JobStatus]]
 
 _CHUNK = 1_000
 
@@ -40,7 +40,7 @@ class Audit:
 
 @dataclass(slots=True)
 class JobLog:
-    """Knows each id from the moment its enqueue was answered."""
+    """Each job's id, from the moment its enqueue has returned."""
 
     enqueued: list[str] = field(default_factory=list)
     ended: Counter[str] = field(default_factory=Counter)
@@ -55,13 +55,13 @@ class JobLog:
         return list(self._open)
 
     def add(self, ids: Iterable[str]) -> None:
-        """These jobs exist: their enqueue has been answered."""
+        """Add jobs whose enqueue has returned."""
         for job in ids:
             self.enqueued.append(job)
             self._open[job] = 0
 
     def compare(self, rows: Iterable[JobStatus]) -> list[JobStatus]:
-        """Take in where the database says the open jobs are; answers those with news: tried again, or ended."""
+        """Take in what the database says of open jobs; returns those that were tried again or have ended."""
         seen = {row.id: row for row in rows}
         news = []
         for job, retries_before in list(self._open.items()):
@@ -80,14 +80,14 @@ class JobLog:
         self.lost = sum(job not in seen for job in self._open)
         return news
 
-    def audit(self, ask: Ask) -> Audit:
+    def audit(self, run: RunQuery) -> Audit:
         """Look for every job once more."""
         states: Counter[str] = Counter()
         retried = lost = ended_twice = 0
         for start in range(0, len(self.enqueued), _CHUNK):
             ids = self.enqueued[start : start + _CHUNK]
             rows = defaultdict(list)
-            for row in ask(results.statuses(ids)):
+            for row in run(results.statuses(ids)):
                 rows[row.id].append(row)
             lost += sum(job not in rows for job in ids)
             ended_twice += sum(len(places) > 1 for places in rows.values())

@@ -1,4 +1,4 @@
-"""The demo's tasks. How long each takes and how often it fails is in its arguments, so what must happen is known."""
+"""Tasks of the demo: their arguments tell how long each takes and how often it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch the database: where jobs are, what workers hold, what was rescued. What the view shows is read here."""
+"""Watch: jobs, workers and rescues as the database has them, for both views."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ from rowlock.store.results import JobStatus
 from rowlock.store.stats import workers
 from rowlock.store.stats.workers import WorkerRow
 
+_EVENTS = 200
+_RATES = 60
+_ENDED = 24
+# Retries per refresh that get a line of their own; a screen of nothing else would hide the rest.
+_RETRIES_TOLD = 2
+# How long a rescue stays the story.
+_TOLD_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
@@ -34,7 +42,7 @@ class WorkerState:
 
 @dataclass(frozen=True, slots=True)
 class DemoEvent:
-    """One line of what has happened."""
+    """One line of the demo's log."""
 
     at: float  # seconds since the demo began
     kind: str  # killed, rescued, retry, started, …: how it is drawn
@@ -43,11 +51,11 @@ class DemoEvent:
 
 @dataclass(frozen=True, slots=True)
 class DemoState:
-    """Everything that the view shows."""
+    """The demo at one moment."""
 
     at: float
     story: str
-    benches: tuple[WorkerState, ...]
+    workers: tuple[WorkerState, ...]
     states: Counter[str]
     delayed: int
     enqueued: int
@@ -57,15 +65,6 @@ class DemoState:
     lost: int
     rates: tuple[int, ...]  # jobs ended in each of the last seconds
     happenings: tuple[DemoEvent, ...]
-
-
-_EVENTS = 200
-_RATES = 60
-_ENDED = 24
-# Retries per look that get a line of their own; a screen of nothing else would hide the rest.
-_RETRIES_TOLD = 2
-# How long a rescue stays the story.
-_TOLD_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -81,17 +80,17 @@ class Victim:
 
 
 class Watch:
-    """What has been seen so far."""
+    """All that was read so far, and what the processes did."""
 
-    def __init__(self, *, database: ReconnectingSyncConnection, ledger: JobLog, crew: WorkerProcesses) -> None:
+    def __init__(self, *, database: ReconnectingSyncConnection, job_log: JobLog, processes: WorkerProcesses) -> None:
         self.victims: list[Victim] = []
         self.rescued = 0
         self.workers: dict[int, WorkerRow] = {}  # by the number of their process
-        self.places: list[JobStatus] = []  # of the jobs that had not ended when one last looked
+        self.places: list[JobStatus] = []  # of the jobs that had not ended at the last refresh
         self.ended: deque[JobStatus] = deque(maxlen=_ENDED)  # the latest
         self._database = database
-        self._ledger = ledger
-        self._crew = crew
+        self._job_log = job_log
+        self._processes = processes
         self._began = time.monotonic()
         self._numbers: dict[int, int] = {}  # pid → number, of every process there was
         self._notes: dict[int, str] = {}
@@ -99,7 +98,7 @@ class Watch:
         self._events_seen: set[UUID] = set()
         self._ended_in: Counter[int] = Counter()
         self._delayed = 0
-        for member in crew:
+        for member in processes:
             self.started(member)
 
     @property
@@ -107,10 +106,10 @@ class Watch:
         """Seconds since the demo began."""
         return time.monotonic() - self._began
 
-    def look(self) -> None:
-        """Read the database."""
-        self.places = self._database.run(results.statuses(self._ledger.open))
-        news = self._ledger.compare(self.places)
+    def refresh(self) -> None:
+        """Read the database again."""
+        self.places = self._database.run(results.statuses(self._job_log.open))
+        news = self._job_log.compare(self.places)
         self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in self.places)
         self.ended.extend(place for place in news if place.state not in LIVE)
         self._tell_news(news)
@@ -119,7 +118,7 @@ class Watch:
 
     def audit(self) -> Audit:
         """Look for every job that was ever enqueued."""
-        return self._ledger.audit(self._database.run)
+        return self._job_log.audit(self._database.run)
 
     def held_by(self, worker: str) -> int:
         """How many jobs the database says a worker holds."""
@@ -141,7 +140,7 @@ class Watch:
 
     def fell(self, member: WorkerProcess) -> None:
         """A worker process ended by itself."""
-        code, log = member.process.returncode, self._crew.log_of(member.number)
+        code, log = member.process.returncode, self._processes.log_of(member.number)
         self.tell("failed", f"{member.name} ended with exit code {code}; see {log}", member.number, f"exit code {code}")
 
     def tell(self, kind: str, text: str, number: int | None = None, note: str = "") -> None:
@@ -197,30 +196,30 @@ class Watch:
                 f"rescued {_jobs(count)}",
             )
 
-    # What there is to see
+    # The state to show
 
-    def scene(self, story: str = "") -> DemoState:
+    def state(self, story: str = "") -> DemoState:
         """This moment."""
         at = self.at
         seconds = range(int(at) - _RATES, int(at))
         return DemoState(
             at=at,
             story=story or self._story(),
-            benches=tuple(self._bench(member) for member in self._crew),
-            states=self._ledger.live + self._ledger.ended,
+            workers=tuple(self._worker_state(member) for member in self._processes),
+            states=self._job_log.live + self._job_log.ended,
             delayed=self._delayed,
-            enqueued=len(self._ledger.enqueued),
-            retried=self._ledger.retried,
+            enqueued=len(self._job_log.enqueued),
+            retried=self._job_log.retried,
             killed=len(self.victims),
             rescued=self.rescued,
-            lost=self._ledger.lost,
+            lost=self._job_log.lost,
             rates=tuple(self._ended_in[second] for second in seconds),
             happenings=tuple(self._happenings),
         )
 
-    def _bench(self, member: WorkerProcess) -> WorkerState:
+    def _worker_state(self, member: WorkerProcess) -> WorkerState:
         row = self.workers.get(member.number)
-        bench = WorkerState(
+        worker = WorkerState(
             number=member.number,
             pid=member.process.pid,
             alive=member.is_alive,
@@ -230,15 +229,17 @@ class Watch:
             note=self._notes.get(member.number, ""),
         )
         if member.start_at is not None:
-            return replace(bench, note=f"{bench.note}; starts in {max(0.0, member.start_at - time.monotonic()):.0f} s")
-        return bench
+            return replace(
+                worker, note=f"{worker.note}; starts in {max(0.0, member.start_at - time.monotonic()):.0f} s"
+            )
+        return worker
 
     def _story(self) -> str:
         victim = self.victims[-1] if self.victims else None
         if victim is not None and victim.rescued < victim.held and victim.rescued_at is None:
             row = self.workers.get(victim.number)
             left = f"ends in {row.lease:.1f} s" if row and row.id == victim.worker and row.lease > 0 else "has run out"
-            others = any(member.is_alive for member in self._crew)
+            others = any(member.is_alive for member in self._processes)
             then = "another worker takes them back" if others else "the next worker that starts takes them back"
             return (
                 f"Worker {victim.number} was killed with SIGKILL while it held {_jobs(victim.held)}. It could tell "

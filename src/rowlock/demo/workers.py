@@ -1,4 +1,4 @@
-"""The demo's workers: real processes of `rowlock worker`, to be killed and started again."""
+"""Workers: real processes of `rowlock worker`, to be killed and started again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Self
 
 from rowlock.demo.tasks import QUEUE
 
+WORKERS = 3
 SLOTS = 8
 # Short, so that one sees the jobs of a killed worker come back; the default is 30 s.
 LEASE_SECONDS = 3
@@ -24,7 +25,7 @@ _STOP_SECONDS = 20.0
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """One of the crew; its process changes each time it is started again."""
+    """A worker by its number; each start gives it another process."""
 
     number: int
     process: subprocess.Popen[bytes]
@@ -40,7 +41,7 @@ class WorkerProcess:
 
 
 class WorkerProcesses:
-    """Worker processes 1 to `size`."""
+    """The workers 1 to `size`."""
 
     def __init__(self, *, size: int, url: str, folder: Path) -> None:
         self._url = url
@@ -85,7 +86,7 @@ class WorkerProcesses:
             )
 
     def freeze(self, member: WorkerProcess) -> None:
-        """Stop it where it is, so that what it holds cannot change while one looks."""
+        """Stop it where it is, so that what it holds cannot change while it is read."""
         member.process.send_signal(signal.SIGSTOP)
 
     def thaw(self, member: WorkerProcess) -> None:
@@ -108,7 +109,7 @@ class WorkerProcesses:
         member.process.terminate()
 
     def start_again(self) -> list[WorkerProcess]:
-        """Start those whose time has come; answers them."""
+        """Start those that are due to start again, and return them."""
         due = [member for member in self.members if member.start_at is not None and time.monotonic() >= member.start_at]
         for member in due:
             self.start(member)

@@ -1,4 +1,4 @@
-"""Cookies that scripts cannot read, that other sites' links do not carry, and that stay within the dashboard's path."""
+"""Cookies: HttpOnly, SameSite=Strict, and within the dashboard's path."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ SESSION: Final = "rowlock_session"
 CSRF: Final = "rowlock_csrf"
 
 
-def set_cookie(connection: HTTPConnection, answer: Response, name: str, value: str, *, age: int | None = None) -> None:
-    """Give a cookie; over TLS, one that is never sent without."""
-    answer.set_cookie(
+def set_cookie(
+    connection: HTTPConnection, response: Response, name: str, value: str, *, age: int | None = None
+) -> None:
+    """Set a cookie; over TLS, one that is never sent without TLS."""
+    response.set_cookie(
         name,
         value,
         max_age=age,
@@ -24,9 +26,11 @@ def set_cookie(connection: HTTPConnection, answer: Response, name: str, value: s
     )
 
 
-def end_cookie(connection: HTTPConnection, answer: Response, name: str) -> None:
-    """Take a cookie away."""
-    answer.delete_cookie(name, path=_path(connection), secure=_is_secure(connection), httponly=True, samesite="strict")
+def delete_cookie(connection: HTTPConnection, response: Response, name: str) -> None:
+    """Delete a cookie."""
+    response.delete_cookie(
+        name, path=_path(connection), secure=_is_secure(connection), httponly=True, samesite="strict"
+    )
 
 
 def _path(connection: HTTPConnection) -> str:

@@ -1,4 +1,4 @@
-"""Before any page: from which host, how large, who, and by whose hand. After it: what a browser must not do."""
+"""Guard: checks each request's host, size, visitor and origin; adds security headers to responses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rowlock.dashboard.http.address import check_hosts, host_of, is_mount, path_
 log = logging.getLogger("rowlock.dashboard")
 
 MOST_BYTES: Final = 1_000_000
-_MOST_ASKED: Final = 16_384
+_MOST_QUERY: Final = 16_384
 _BODY_SECONDS: Final = 10.0
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _LENGTH: Final = re.compile(r"[0-9]{1,12}")
@@ -48,9 +48,9 @@ Failed = Callable[[Request, Exception], Awaitable[Response]]
 
 
 class Guard:
-    """Lets through what may pass, and tells what is behind it who it is from. Whatever it cannot tell is refused.
+    """Lets permitted requests through, with their visitor in the scope; refuses all others.
 
-    `open_paths` need no visitor: where one logs in, and what is signed itself; nor do files below /static/.
+    `open_paths` need no visitor: the login, and requests that are signed; nor do files below /static/.
     """
 
     def __init__(
@@ -94,43 +94,43 @@ class Guard:
             if not request.scope["rowlock.begun"]:
                 await PlainTextResponse("something went wrong", 500)(scope, receive, headed)
 
-    # What is wrong with it, whoever it is from
+    # Form, before the visitor is known
 
     def _wrong_form(self, request: Request) -> HTTPException | None:
-        """What no browser and no honest program sends: it is answered in a line, and nothing else is looked at."""
+        """The error of a request that no browser and no honest program sends; it gets a line and no other check."""
         if not is_mount(root_of(request.scope)):
             return HTTPException(400, "this is not where the dashboard is mounted")
         if host_of(request) not in self._hosts:
             return HTTPException(
                 421, "this dashboard does not answer for that host; add it with hosts= or --allow-host"
             )
-        if len(request.scope["query_string"]) > _MOST_ASKED:
-            return HTTPException(414, f"the address asks for more than {_MOST_ASKED:,} bytes; ask for less")
+        if len(request.scope["query_string"]) > _MOST_QUERY:
+            return HTTPException(414, f"the address asks for more than {_MOST_QUERY:,} bytes; ask for less")
         if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
             return HTTPException(400, "the address contains NUL, which PostgreSQL cannot store; remove it")
         return _wrong_length(request)
 
-    # Who it is from, and whether they mean it
+    # Visitor and origin
 
     async def _refusal(self, request: Request) -> Exception | None:
-        """Why this request must not pass, if it must not; else the visitor stands in its scope."""
+        """Why this request must not pass; None if it may, with its visitor in the scope."""
         path = path_of(request.scope)
         if path in self._open or path.startswith("/static/"):
-            # Who signs need not be a browser. Nobody is logged in by another site's hand.
-            foreign = path == "/login" and not _is_meant(request)
+            # A signed request need not be a browser's. Another site must not log anybody in.
+            foreign = path == "/login" and not _is_same_site(request)
             return _FOREIGN if foreign else None
         try:
             visitor = await self._visitor(request)
         except HTTPException as refused:
             return refused
-        except Exception as error:  # whatever it is, nobody passes
+        except Exception as error:  # nobody passes, whatever it is
             log.exception("auth has failed; nobody passes until it answers")
             return error
         if visitor is None:
             return HTTPException(401, "log in first", {"www-authenticate": "Bearer"})
         request.scope["rowlock.visitor"] = visitor
         request.scope["rowlock.still"] = lambda: self._is_still(request, visitor)
-        return None if _is_meant(request) else _FOREIGN
+        return None if _is_same_site(request) else _FOREIGN
 
     async def _visitor(self, connection: HTTPConnection) -> Visitor | None:
         found = self._auth(connection)
@@ -140,7 +140,7 @@ class Guard:
         return visitor
 
     async def _is_still(self, connection: HTTPConnection, visitor: Visitor) -> bool:
-        """Whether who watches is still who they were: they may have logged out, or lost their role."""
+        """Whether a watching visitor is still the same: they may have logged out, or lost their role."""
         try:
             return await self._visitor(connection) == visitor
         except Exception:
@@ -152,24 +152,24 @@ _FOREIGN: Final = HTTPException(403, "this request comes from another site; open
 
 
 def is_program(request: HTTPConnection) -> bool:
-    """Whether a program asks, and no browser: no page of another site can have a browser ask so."""
+    """Whether the request is from a program: no page of another site can make a browser send such a request."""
     headers = request.headers
     is_bearer = headers.get("authorization", "").lower().startswith("bearer ")
     return is_bearer and "sec-fetch-site" not in headers and "origin" not in headers
 
 
-def has_token(request: HTTPConnection, said: object) -> bool:
-    """Whether a form, or a script of ours, carries what only our own pages know."""
+def has_token(request: HTTPConnection, given: object) -> bool:
+    """Whether a form, or a script of ours, carries the CSRF token, which only our own pages know."""
     known = request.cookies.get(CSRF, "")
-    if not isinstance(said, str) or not _KNOWN.fullmatch(known):
+    if not isinstance(given, str) or not _KNOWN.fullmatch(known):
         return False
-    return hmac.compare_digest(known.encode(), said.encode(errors="replace"))
+    return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
 
 
-def _is_meant(request: HTTPConnection) -> bool:
-    """Whether it only looks, or a program or a page of ours sends it; a browser that says nothing is not believed.
+def _is_same_site(request: HTTPConnection) -> bool:
+    """Whether it only reads, or comes from a program or a page of ours; a browser must say that it is the same site.
 
-    Its word on the site comes first: a form of a page that gives no referrer, as ours, has the origin "null".
+    Sec-Fetch-Site comes first: a form of a page that sends no referrer, as ours, has the origin "null".
     """
     if request.scope["method"] in _SAFE or is_program(request):
         return True
@@ -180,7 +180,7 @@ def _is_meant(request: HTTPConnection) -> bool:
     return len(origins) == 1 and urlsplit(origins[0]).netloc.lower() == request.headers.get("host", "").lower()
 
 
-# What comes in, and what goes out
+# Bodies and headers
 
 
 def _wrong_length(request: Request) -> HTTPException | None:
@@ -195,7 +195,7 @@ def _wrong_length(request: Request) -> HTTPException | None:
 
 
 def _limited(receive: Receive) -> Receive:
-    """A body that ends, soon and before it is too large."""
+    """Limit a body in time and size."""
     seen, ended = 0, False
     until = asyncio.get_running_loop().time() + _BODY_SECONDS
 
@@ -234,7 +234,7 @@ def _headed(send: Send, request: Request, auth: Auth | None) -> Send:
 
 
 def _renew(tokens: Tokens, request: Request, headers: MutableHeaders) -> None:
-    """Give the session of somebody who is here anew. A page that is only watched does not keep it: they may be gone."""
+    """Renew the session of an active visitor. Watching a page does not renew it: they may be gone."""
     session = tokens.session(request.cookies.get(SESSION, ""))
     if session is not None and session.needs_renewal and "event-stream" not in headers.get("content-type", ""):
         answer = Response()

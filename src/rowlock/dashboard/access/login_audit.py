@@ -1,4 +1,4 @@
-"""Logins: who has logged in and out, and who has failed to, for the audit."""
+"""Login audit: logins, logouts and failed logins, written into the audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rowlock.store import events
 log = logging.getLogger("rowlock.dashboard")
 
 LOGIN_EVENTS: Final = "rowlock.logins"
-"""Where a request's scope holds what is to be written down after it was answered."""
+"""The key in a request's scope of the events to write after its response."""
 _NOBODY: Final = "unknown"
 # Each address has ten wrong tokens a minute (`Attempts`); of many addresses together so many are written down.
 _MOST_FAILURES: Final = 60
@@ -29,7 +29,7 @@ Kind = Literal["logged_in", "login_failed", "logged_out"]
 
 
 class LoginEvent(NamedTuple):
-    """What somebody has done, who as far as is known, and from which address."""
+    """A login, a logout or a failed login: who, as far as is known, and from which address."""
 
     kind: Kind
     address: str
@@ -38,23 +38,23 @@ class LoginEvent(NamedTuple):
 
 
 def note_login(connection: HTTPConnection, login: LoginEvent) -> None:
-    """Have this written down once the request is answered."""
+    """Have this event written after the response."""
     connection.scope.get(LOGIN_EVENTS, []).append(login)
 
 
 class LoginAudit:
-    """Writes logins into the audit. One that cannot be written is in the log alone, and nobody is kept out by it."""
+    """Writes login events into the audit. One that cannot be written is in the log alone, and keeps nobody out."""
 
     def __init__(self, database: Database | None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Without a database, as where nothing may be changed, nothing is written."""
+        """Without a database, as in a read-only dashboard, nothing is written."""
         self._database = database
         self._clock = clock
         self._failures: deque[float] = deque(maxlen=_MOST_FAILURES)
         self._is_failing = False
 
-    async def write(self, noted: Sequence[LoginEvent]) -> None:
-        """Write these down."""
-        for login in noted:
+    async def write(self, logins: Sequence[LoginEvent]) -> None:
+        """Write the events."""
+        for login in logins:
             if self._database is not None and not self._is_flood(login):
                 await self._write(self._database, login)
 
@@ -69,10 +69,10 @@ class LoginAudit:
         return False
 
     async def _write(self, database: Database, login: LoginEvent) -> None:
-        said = events.login(login.kind, actor=login.name or _NOBODY, address=login.address, role=login.role)
+        event = events.login(login.kind, actor=login.name or _NOBODY, address=login.address, role=login.role)
         try:
             async with asyncio.timeout(_LONGEST):
-                await database.arun(said)
+                await database.arun(event)
         except Exception as error:
             if not self._is_failing:
                 log.warning("logins cannot be written into the audit, only into this log: %s", error)

@@ -1,4 +1,4 @@
-"""Logging in with a token: kept only as a hash, exchanged for a signed cookie that ends when it is not used."""
+"""Tokens: kept as hashes, exchanged for signed session cookies that end when not used."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """A cookie that was signed by us: whose token it was exchanged for, when, and when it was last seen."""
+    """A session from a signed cookie: the token it was exchanged for, when, and when it was last used."""
 
     digest: str
     id: str
@@ -50,7 +50,7 @@ class LoginSession:
 
 
 class LoginLimiter:
-    """How often each address has just tried a wrong token: after a few a minute it is told to wait.
+    """Counts wrong tokens by address: after a few in a minute, the address must wait.
 
     A correct token passes all the same: one of 256 bits is not guessed, and behind a proxy many share an address.
     """
@@ -64,7 +64,7 @@ class LoginLimiter:
         return len(self._recent(_network(address))) >= self._most
 
     def failed(self, address: str) -> int:
-        """It was wrong; how many times within the span, as far as that is counted."""
+        """Count a wrong token; returns how many there were within the span, as far as they are counted."""
         known = _network(address)
         if known not in self._failed and len(self._failed) >= _MOST_ADDRESSES:
             self._failed = {one: times for one in self._failed if (times := self._recent(one))}
@@ -101,18 +101,18 @@ class Tokens:
 
     def __call__(self, connection: HTTPConnection) -> Visitor | None:
         """Who a request is from: by its bearer token, else by its session."""
-        said = connection.headers.get("authorization", "")
-        if said.lower().startswith(_BEARER):
-            return self.visitor(said[len(_BEARER) :].strip(), connection)
+        header = connection.headers.get("authorization", "")
+        if header.lower().startswith(_BEARER):
+            return self.visitor(header[len(_BEARER) :].strip(), connection)
         session = self.session(connection.cookies.get(SESSION, ""))
         return None if session is None else self.whose(session)
 
     def whose(self, session: LoginSession) -> Visitor | None:
-        """Whose session this is; nobody's once their token was taken away."""
+        """The visitor of a session; None once their token was removed."""
         return self._visitors.get(session.digest)
 
     def visitor(self, token: str, connection: HTTPConnection) -> Visitor | None:
-        """Whose token this is; every one is compared, however soon one fits. Who guesses on is told to wait: 429."""
+        """The visitor of a token, compared with every known one, however soon one fits. Too many guesses get 429."""
         digest, address = digest_of(token).encode(), address_of(connection)
         found = [visitor for known, visitor in self._visitors.items() if hmac.compare_digest(known.encode(), digest)]
         if found:
@@ -130,35 +130,35 @@ class Tokens:
         return self._signed(LoginSession(digest_of(token), secrets.token_hex(16), now, now))
 
     def renewed(self, session: LoginSession) -> str:
-        """The cookie of a session that was seen just now."""
+        """The cookie of a session that was used just now."""
         return self._signed(replace(session, seen=int(self._clock())))
 
     def session(self, cookie: str) -> LoginSession | None:
-        """The session of a cookie, unless it is over, or not by us."""
-        said, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(self._signature(said).encode(), signature.encode()):
+        """The session of a cookie, unless it is over or not signed by us."""
+        content, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(self._signature(content).encode(), signature.encode()):
             return None
-        digest, session_id, begun, seen = said.split(".")
+        digest, session_id, begun, seen = content.split(".")
         now, began, last = self._clock(), int(begun), int(seen)
         over = now - last > IDLE or now - began > LONGEST or session_id in self._ended
         return None if over else LoginSession(digest, session_id, began, last, needs_renewal=now - last > _RENEW_AFTER)
 
     def end(self, session: LoginSession) -> None:
-        """Log out: its cookie is worth nothing from now on, wherever it is."""
+        """Log out: the session's cookie is worth nothing from now on, wherever it is."""
         now = self._clock()
         self._ended = {known: until for known, until in self._ended.items() if until > now}
         self._ended[session.id] = now + IDLE
 
     def _signed(self, session: LoginSession) -> str:
-        said = f"{session.digest}.{session.id}.{session.begun}.{session.seen}"
-        return f"{said}.{self._signature(said)}"
+        content = f"{session.digest}.{session.id}.{session.begun}.{session.seen}"
+        return f"{content}.{self._signature(content)}"
 
-    def _signature(self, said: str) -> str:
-        return hmac.new(self._key, said.encode(), sha256).hexdigest()
+    def _signature(self, content: str) -> str:
+        return hmac.new(self._key, content.encode(), sha256).hexdigest()
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a token."""
+    """The hash that is kept of a token."""
     return sha256(token.encode(errors="replace")).hexdigest()
 
 
@@ -171,7 +171,7 @@ def new_token(name: str, role: Role) -> tuple[str, str]:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Where a request comes from; behind a proxy, what that says, if it is trusted."""
+    """The address of a request; behind a trusted proxy, the one that it names."""
     return connection.client.host if connection.client else "?"
 
 
@@ -185,7 +185,7 @@ def _parsed(line: str) -> tuple[str, Visitor]:
 
 
 def _network(address: str) -> str:
-    """An address, or the network of somebody who has a whole one: of IPv6 everybody has 2 ** 64 addresses."""
+    """An IPv4 address, or an IPv6 network: there everybody has 2 ** 64 addresses."""
     try:
         parsed = ip_address(address)
     except ValueError:

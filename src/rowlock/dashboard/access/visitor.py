@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and what they may do."""
+"""Visitors: who uses the dashboard, and what their role allows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rowlock.model.names import check_text, shown
 Role = Literal["viewer", "operator", "admin"]
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
-"""Each may do what those before it may."""
+"""Each role may do what the roles before it may."""
 
 _MAX_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who may look: `name` is who the audit says did it.
+    """Somebody who may use the dashboard; `name` is the actor in the audit.
 
     A viewer looks, without arguments and results; an operator retries, cancels, pauses and signals; an admin also
     deletes, enqueues and edits.
@@ -40,7 +40,7 @@ class Visitor:
 
 
 Auth = Callable[[HTTPConnection], Visitor | Awaitable[Visitor | None] | None]
-"""Who a request is from, asked at each one; None is nobody."""
+"""Returns who a request is from, called for each request; None is nobody."""
 
 
 def check_role(role: str) -> Role:

@@ -1,4 +1,4 @@
-"""What can be done."""
+"""Actions: all of them, by the page that they are on."""
 
 from __future__ import annotations
 

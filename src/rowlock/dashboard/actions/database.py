@@ -1,4 +1,4 @@
-"""What can be done on the page of the database."""
+"""Actions on the database."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rowlock.dashboard.pages.database import remember_trial
 
 
 class MeasureParams(Params):
-    """It is asked nothing."""
+    """No parameters."""
 
 
 async def measure(context: RequestContext, _params: MeasureParams) -> ActionResult:
-    """Have a claim tried out, and a job's whole way, all of it undone; and say what it cost."""
-    measured = remember_trial(context.app, await context.app.adoctor(), by=context.actor)
-    told = "; ".join(f"{finding.name}: {finding.figure}" for finding in measured.findings)
-    return ActionResult(f"Tried and undone. {told}.", to="/database", facts=measured)
+    """Try out a claim and a job's whole way, undo both, and tell what they cost."""
+    trial = remember_trial(context.app, await context.app.adoctor(), by=context.actor)
+    figures = "; ".join(f"{finding.name}: {finding.figure}" for finding in trial.findings)
+    return ActionResult(f"Tried and undone. {figures}.", to="/database", facts=trial)
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (

@@ -1,4 +1,4 @@
-"""What can be done with jobs: with one, with those that were ticked, and with all that match a filter."""
+"""Actions on jobs: on one, on ticked ones, on all that match a filter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from rowlock.app.jobs import Jobs
 from rowlock.app.tasks import Call
 from rowlock.dashboard.access.visitor import Role
 from rowlock.dashboard.action import Action, ActionResult
-from rowlock.dashboard.bulk_runs import BulkRun
-from rowlock.dashboard.confirm import check_expected, most_of
+from rowlock.dashboard.bulk_runs import BulkRun, check_expected, most_of
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams, read_argument, read_past
 from rowlock.dashboard.page import Params
@@ -39,7 +38,7 @@ A = TypeVar("A", bound=Params)
 
 
 class BulkParams(JobFilterParams):
-    """Which jobs, and why. With nothing said of them, `everything` must be: it would be every job.
+    """Which jobs, and why. Without any filter, `everything` must be true: it would be every job.
 
     `expected` is how many jobs the preview counted, needed unless `ids` names them: if it would now be over a tenth
     more, it is refused. With `at_least` it may be any number. `typed` is what a person typed to confirm it.
@@ -106,16 +105,35 @@ class EnqueueParams(Params):
 
 
 class BulkRunParams(Params):
-    """An order that is underway."""
+    """A bulk run by its id."""
 
     id: str
 
 
-# Many
+# Many jobs
+
+# The operation's method.
+OPERATIONS: Final[Mapping[VerbName, Callable[..., Any]]] = {
+    "retry": Jobs.aretry,
+    "cancel": Jobs.acancel,
+    "run_next": Jobs.arun_next,
+    "move": Jobs.amove,
+    "reprioritise": Jobs.areprioritise,
+    "delete": Jobs.adelete,
+}
+# The words for one changed job, and for several.
+_OUTCOMES: Final[Mapping[VerbName, tuple[str, str]]] = {
+    "retry": ("will run again", "will run again"),
+    "cancel": ("is cancelled", "are cancelled"),
+    "run_next": ("runs next", "run next"),
+    "move": ("was moved", "were moved"),
+    "reprioritise": ("has the new priority", "have the new priority"),
+    "delete": ("is deleted", "are deleted"),
+}
 
 
 async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) -> ActionResult:
-    """Do it to all that match; answered after a second at most, and then it goes on in the background."""
+    """Start an operation on all jobs that match; after a second it goes on in the background."""
     if params.is_everything and not params.everything:
         raise InvalidOption("that would be every job; say which ones, or everything=true")
     if params.typed is not None and params.typed.strip().replace(",", "").removesuffix("+") != str(params.expected):
@@ -125,17 +143,17 @@ async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) 
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
     most = None
     if not params.ids:
-        await check_expected(context, verb, wanted, params.expected, at_least=params.at_least)
+        await check_expected(context.reader, verb, wanted, params.expected, at_least=params.at_least)
         most = most_of(params.expected or 0, at_least=params.at_least)
     work = partial(OPERATIONS[verb], context.app.jobs, wanted, by=context.actor, why=params.why, **_options(params))
-    given = await context.bulk_runs.start(
+    run = await context.bulk_runs.start(
         verb, filter_text(params), by=context.actor, most=most, work=lambda track: work(track=track)
     )
-    return _said(given, params)
+    return _result_of(run, params)
 
 
 def _options(params: Params) -> dict[str, Any]:
-    """What else the verb is told."""
+    """Further arguments of the operation."""
     match params:
         case BulkMoveParams() | MoveJobParams():
             return {"queue": params.to}
@@ -145,35 +163,54 @@ def _options(params: Params) -> dict[str, Any]:
             return {}
 
 
-def _said(given: BulkRun, params: BulkParams) -> ActionResult:
-    passed_over = max(given.passed_over, len(params.ids) - given.changed) if params.ids else given.passed_over
-    so_far = outcome_text(given.verb, given.changed, passed_over)
-    match given.status:
+def _result_of(run: BulkRun, params: BulkParams) -> ActionResult:
+    passed_over = max(run.passed_over, len(params.ids) - run.changed) if params.ids else run.passed_over
+    so_far = outcome_text(run.verb, run.changed, passed_over)
+    match run.status:
         case "done":
-            return ActionResult(f"{so_far[0].upper()}{so_far[1:]}.", facts=given)
+            return ActionResult(f"{so_far[0].upper()}{so_far[1:]}.", facts=run)
         case "underway":
             return ActionResult(
-                f"It takes a while and goes on: {so_far} so far. The page of jobs shows it.", "/jobs", given
+                f"It takes a while and goes on: {so_far} so far. The page of jobs shows it.", "/jobs", run
             )
         case "stopped":
-            return ActionResult(f"It was stopped: {so_far}.", facts=given)
+            return ActionResult(f"It was stopped: {so_far}.", facts=run)
         case "failed":
             raise RowlockError(f"it has failed on the way: {so_far}; the log of the dashboard says why; do it again")
 
 
+def filter_text(params: JobFilterParams) -> str:
+    """A filter in words, without the values of arguments, which not everybody may see."""
+    terms = [f"{term.name} {term.value}" for term in params.terms() if term.name != "argument"]
+    names = [name for typed in params.arg for name in read_argument(typed)]
+    terms += [f"argument {name}" for name in names]
+    if params.state:
+        terms.insert(0, " or ".join(params.state))
+    return ", ".join(terms) or "every job"
+
+
+def outcome_text(verb: VerbName, changed: int, passed_over: int) -> str:
+    """The result as a sentence without its full stop: 3 jobs will run again; 1 was passed over."""
+    one, several = _OUTCOMES[verb]
+    done = f"{count(changed, 'job')} {one if changed == 1 else several}" if changed else "no job was changed"
+    if not passed_over:
+        return done
+    return f"{done}; {passed_over:,} {'was' if passed_over == 1 else 'were'} passed over"
+
+
 async def stop_run(context: RequestContext, params: BulkRunParams) -> ActionResult:
-    """What it has changed so far stays so."""
+    """Stop a bulk run; what it has changed so far stays changed."""
     stopped = context.bulk_runs.stop(params.id)
     if stopped is None:
         raise InvalidOption("there is no such order here: it has ended long ago, or another process has it")
     return ActionResult("It stops after the jobs that it is at; what it has changed stays so.", "/jobs", stopped)
 
 
-# One
+# One job
 
 
 async def run_one(verb: VerbName, context: RequestContext, params: OneJobParams) -> ActionResult:
-    """Do it to one job; refused if it cannot be."""
+    """Do an operation on one job; refused if the job cannot be changed that way."""
     record = await _record(context, params.id)
     wanted = Filter(ids=[params.id])
     if verb == "retry":
@@ -210,7 +247,7 @@ def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
 
 
 async def edit(context: RequestContext, params: EditJobParams) -> ActionResult:
-    """Its next attempt gets these; what was given before is gone."""
+    """Replace a job's arguments; its next attempt gets these."""
     record = await _record(context, params.id)
     args = restored(_object(params.args), record.args)
     names = await context.app.jobs.aedit(params.id, args=args, by=context.actor, why=params.why)
@@ -219,7 +256,7 @@ async def edit(context: RequestContext, params: EditJobParams) -> ActionResult:
 
 
 async def enqueue(context: RequestContext, params: EnqueueParams) -> ActionResult:
-    """Make a job."""
+    """Enqueue a job by hand."""
     args = _object(params.args)
     if params.like is not None:
         args = restored(args, (await _record(context, params.like)).args)
@@ -230,7 +267,7 @@ async def enqueue(context: RequestContext, params: EnqueueParams) -> ActionResul
 
 
 def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) -> Call[Any]:
-    """The call; where this process knows tasks, of one of them, and with arguments such as its handler is given."""
+    """The call to enqueue. Where this process has tasks it must be one of them, with arguments that fit its handler."""
     app = context.app
     when = None if params.run_at is None else read_past(params.run_at)
     options = Options(
@@ -265,7 +302,7 @@ def _object(typed: str) -> dict[str, Any]:
     return found
 
 
-# What there is
+# The list of actions
 
 _SAYS: Final[dict[VerbName, str]] = {
     "retry": "run ended jobs again",
@@ -299,42 +336,3 @@ ACTIONS: Final[tuple[Action[Any], ...]] = (
     Action("/jobs/{id}/edit", "admin", EditJobParams, edit, "Give a job that has not started other arguments."),
     Action("/orders/{id}/stop", "operator", BulkRunParams, stop_run, "Stop an order that is underway."),
 )
-
-
-# The verb of the library that does it.
-OPERATIONS: Final[Mapping[VerbName, Callable[..., Any]]] = {
-    "retry": Jobs.aretry,
-    "cancel": Jobs.acancel,
-    "run_next": Jobs.arun_next,
-    "move": Jobs.amove,
-    "reprioritise": Jobs.areprioritise,
-    "delete": Jobs.adelete,
-}
-# What became of one job, and of several.
-_OUTCOMES: Final[Mapping[VerbName, tuple[str, str]]] = {
-    "retry": ("will run again", "will run again"),
-    "cancel": ("is cancelled", "are cancelled"),
-    "run_next": ("runs next", "run next"),
-    "move": ("was moved", "were moved"),
-    "reprioritise": ("has the new priority", "have the new priority"),
-    "delete": ("is deleted", "are deleted"),
-}
-
-
-def filter_text(wanted: JobFilterParams) -> str:
-    """Which jobs, in words; without values of arguments, which are not everybody's to see."""
-    terms = [f"{term.name} {term.value}" for term in wanted.terms() if term.name != "argument"]
-    names = [name for typed in wanted.arg for name in read_argument(typed)]
-    terms += [f"argument {name}" for name in names]
-    if wanted.state:
-        terms.insert(0, " or ".join(wanted.state))
-    return ", ".join(terms) or "every job"
-
-
-def outcome_text(verb: VerbName, changed: int, passed_over: int) -> str:
-    """What was done, as a sentence without its full stop: 3 jobs will run again; 1 was passed over."""
-    one, several = _OUTCOMES[verb]
-    did = f"{count(changed, 'job')} {one if changed == 1 else several}" if changed else "no job was changed"
-    if not passed_over:
-        return did
-    return f"{did}; {passed_over:,} {'was' if passed_over == 1 else 'were'} passed over"

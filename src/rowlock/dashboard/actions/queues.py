@@ -1,4 +1,4 @@
-"""What can be done about queues and tasks: pause them, and let them go on."""
+"""Actions on queues and tasks: pause and resume."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PauseTaskParams(TaskParams):
 
 
 async def pause_queue(context: RequestContext, params: PauseQueueParams) -> ActionResult:
-    """None of its jobs is claimed from now on."""
+    """Pause a queue: none of its jobs is claimed from now on."""
     lasts = None if params.duration is None else read_span(params.duration)
     if not params.anyway:
         await _check_used(context, "queue", params.queue, Filter(queue=params.queue))
@@ -57,7 +57,7 @@ async def pause_queue(context: RequestContext, params: PauseQueueParams) -> Acti
 
 
 async def resume_queue(context: RequestContext, params: QueueParams) -> ActionResult:
-    """Its jobs are claimed again."""
+    """Resume a queue: its jobs are claimed again."""
     resumed = await context.app.aresume(queue=params.queue, why=params.why, by=context.actor)
     return ActionResult(
         f"Queue {params.queue} goes on." if resumed else f"Queue {params.queue} was not paused.", facts=resumed
@@ -65,7 +65,7 @@ async def resume_queue(context: RequestContext, params: QueueParams) -> ActionRe
 
 
 async def pause_task(context: RequestContext, params: PauseTaskParams) -> ActionResult:
-    """Its jobs are set aside when they are claimed."""
+    """Pause a task: its jobs are set aside when they are claimed."""
     lasts = None if params.duration is None else read_span(params.duration)
     if not params.anyway:
         await _check_used(context, "task", params.task, Filter(task=params.task))
@@ -76,7 +76,7 @@ async def pause_task(context: RequestContext, params: PauseTaskParams) -> Action
 
 
 async def resume_task(context: RequestContext, params: TaskParams) -> ActionResult:
-    """The jobs that were set aside are ready again."""
+    """Resume a task: its jobs that were set aside are ready again."""
     resumed = await context.app.aresume(task=params.task, why=params.why, by=context.actor)
     return ActionResult(
         f"Task {params.task} goes on." if resumed else f"Task {params.task} was not paused.", facts=resumed
@@ -84,7 +84,7 @@ async def resume_task(context: RequestContext, params: TaskParams) -> ActionResu
 
 
 async def _check_used(context: RequestContext, kind: Kind, name: str, jobs: Filter) -> None:
-    """Refuse a name that nobody uses; where the database is too slow to tell, a pause is wanted all the more."""
+    """Refuse a name that nobody uses; if the database is too slow to tell, a pause is needed all the more."""
     slow: dict[str, str] = {}
     page = await in_time("jobs", context.reader.jobs.alist(jobs, limit=1), slow)
     known = None if page is None or page.records else await in_time("names", _used(context, kind), slow)

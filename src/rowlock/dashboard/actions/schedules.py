@@ -1,4 +1,4 @@
-"""What can be done about schedules: run, pause, edit, reset, add and remove them."""
+"""Actions on schedules: run, pause, resume, edit, reset, add and remove."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PauseScheduleParams(NamedParams):
 
 
 class ScheduleFields(NamedParams):
-    """What a schedule may be told. Arguments are a JSON object, or the text of one; spans are typed: 90s, 15min, 2h."""
+    """A schedule's fields. Arguments are a JSON object, or the text of one; spans are typed: 90s, 15min, 2h."""
 
     rule: str | None = None
     tz: str | None = None
@@ -51,7 +51,7 @@ class ScheduleFields(NamedParams):
 
 
 class EditScheduleParams(ScheduleFields):
-    """What to change. `seen` is a JSON object of what the form showed at first: what is still so is not changed."""
+    """The fields to change. `seen` is a JSON object of the form's first values: fields that still have them stay."""
 
     expires: str | None = None
     seen: str | None = None
@@ -65,13 +65,13 @@ class AddScheduleParams(ScheduleFields):
 
 
 async def run_now(context: RequestContext, params: NamedParams) -> ActionResult:
-    """Make a job of it, beside its slots."""
+    """Make a job of a schedule now, beside its slots."""
     job = await context.app.schedules.arun_now(params.name, by=context.actor, why=params.why)
     return ActionResult(f"Schedule {params.name} has made a job.", to=f"/jobs/{job.id}", facts={"job": str(job.id)})
 
 
 async def pause(context: RequestContext, params: PauseScheduleParams) -> ActionResult:
-    """Pass over its slots."""
+    """Pause a schedule: its slots are passed over."""
     lasts = None if params.duration is None else read_span(params.duration)
     schedule = await context.app.schedules.apause(params.name, duration=lasts, by=context.actor, why=params.why)
     return ActionResult(
@@ -80,14 +80,14 @@ async def pause(context: RequestContext, params: PauseScheduleParams) -> ActionR
 
 
 async def resume(context: RequestContext, params: NamedParams) -> ActionResult:
-    """Go on with its next slot."""
+    """Resume a schedule with its next slot."""
     resumed = await context.app.schedules.aresume(params.name, by=context.actor, why=params.why)
     says = "goes on with its next slot" if resumed else "was not paused"
     return ActionResult(f"Schedule {params.name} {says}.", facts=resumed)
 
 
 async def edit(context: RequestContext, params: EditScheduleParams) -> ActionResult:
-    """Change what was said and differs from what was seen."""
+    """Change the fields that are given and differ from what the form showed."""
     changes = _changes(params)
     if not changes:
         return ActionResult("Nothing was changed: the form says what it said before.")
@@ -101,13 +101,13 @@ async def edit(context: RequestContext, params: EditScheduleParams) -> ActionRes
 
 
 async def reset(context: RequestContext, params: NamedParams) -> ActionResult:
-    """Go back to what code says."""
+    """Reset a schedule to its declaration in code."""
     await context.app.schedules.aedit(params.name, reset=True, by=context.actor, why=params.why)
     return ActionResult(f"Schedule {params.name} is again what code says.", to=_place(params.name))
 
 
 async def add(context: RequestContext, params: AddScheduleParams) -> ActionResult:
-    """Make jobs of a call by a rule."""
+    """Add a schedule: jobs of a call by a rule."""
     schedule = await context.app.schedules.aadd(
         params.name,
         _call(context, params),
@@ -124,7 +124,7 @@ async def add(context: RequestContext, params: AddScheduleParams) -> ActionResul
 
 
 async def remove(context: RequestContext, params: NamedParams) -> ActionResult:
-    """Remove it; the jobs it has made live on."""
+    """Remove a schedule; the jobs it has made live on."""
     schedule = await context.app.schedules.aremove(params.name, by=context.actor, why=params.why)
     return ActionResult(f"Schedule {schedule.name} is removed; the jobs that it has made live on.", to="/schedules")
 
@@ -137,7 +137,7 @@ def _place(name: str) -> str:
 
 
 def _changes(params: EditScheduleParams) -> dict[str, Any]:
-    """What to change, as `edit` takes it."""
+    """The changes, as `edit` takes them."""
     seen = {} if params.seen is None else _object(params.seen, "seen")
     said = {name: getattr(params, name) for name in _READ if getattr(params, name) is not None}
     return {name: _READ[name](text) for name, text in said.items() if not _is_same(name, text, seen)}
@@ -201,7 +201,7 @@ _READ: Final[Mapping[str, Any]] = {
     "expires": read_span,
     "at_boot": _boolean,
 }
-"""What may be changed, and how it is read."""
+"""The fields that may be changed, and how each is read."""
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (

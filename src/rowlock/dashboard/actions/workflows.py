@@ -1,4 +1,4 @@
-"""What can be done on the pages of workflows: answer them, cancel, terminate, retry and fork them."""
+"""Actions on workflows: send signals, cancel, terminate, retry and fork."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from rowlock.store.workflows import timeline
 
 
 class WorkflowActionParams(Params):
-    """A workflow, and why something is done to it."""
+    """A workflow, and the reason for the action."""
 
     id: UUID
     why: str | None = Field(default=None, max_length=500)
 
 
 class SignalParams(WorkflowActionParams):
-    """A signal: what it is called, and what it says, as a JSON value or as the text of one.
+    """A signal: its name and its payload, a JSON value or the text of one.
 
     `step` is the key of the wait that it answers, by the form of which `answers` are read, each field under its name;
     answered twice, it is sent once. `key` says the same of any other signal.
@@ -53,7 +53,7 @@ class ForkParams(WorkflowActionParams):
 
 
 async def send_signal(context: RequestContext, params: SignalParams) -> ActionResult:
-    """Send it, if it fits what is waited for."""
+    """Send a signal, if it fits one of the waits for it."""
     waits = await context.reader.database.arun(timeline.signal_waits(params.id))
     payload, key = _payload(params, waits), params.key
     if params.step is not None:
@@ -69,7 +69,7 @@ async def send_signal(context: RequestContext, params: SignalParams) -> ActionRe
 
 
 def _payload(params: SignalParams, waits: list[TimelineStep]) -> Any:  # noqa: ANN401  any JSON
-    """What it says; InvalidArguments if it fits none of the waits for it."""
+    """The signal's payload; InvalidArguments if it fits none of the waits for it."""
     forms = [SignalForm.of(wait.form) for wait in waits if wait.name == params.name and params.step in (None, wait.key)]
     if params.step is not None and not forms:
         raise WorkflowError(
@@ -96,7 +96,7 @@ def _once(wait: TimelineStep) -> str:
 
 
 async def cancel(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
-    """Cancel it; what it has done is undone first."""
+    """Cancel a workflow; what it has done is undone first."""
     job = await context.app.aget(params.id)
     with context.app.within(None):
         cancelled = await job.acancel(by=context.actor, why=params.why)
@@ -111,7 +111,7 @@ async def cancel(context: RequestContext, params: WorkflowActionParams) -> Actio
 
 
 async def terminate(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
-    """End it at once, without undo."""
+    """End a workflow at once, without undo."""
     terminated = await context.app.workflows.aterminate(params.id, by=context.actor, why=params.why)
     state = (await (await context.app.aget(params.id)).arecord()).state
     says = "It is cancelled; nothing was undone." if terminated else f"Too late: it has ended as {state}."
@@ -119,7 +119,7 @@ async def terminate(context: RequestContext, params: WorkflowActionParams) -> Ac
 
 
 async def retry(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
-    """Let it go on from the step that has failed, or from the beginning if something was undone."""
+    """Retry a workflow from the step that failed, or from the beginning if something was undone."""
     before = await (await context.app.aget(params.id)).arecord()
     kept = _kept(await context.app.workflows.ashow(params.id))  # afterwards a worker may have done more
     done = await context.app.jobs.aretry(
@@ -140,7 +140,7 @@ async def retry(context: RequestContext, params: WorkflowActionParams) -> Action
 
 
 def _kept(steps: Iterable[TimelineStep]) -> list[str]:
-    """What a workflow that is retried remembers: all that it has done, or nothing if some of it was undone."""
+    """The steps that a retried workflow keeps: all that are done, or none if some were undone."""
     done = [step for step in steps if step.state == "done"]
     if any(step.kind == "undo" for step in done):
         return []
@@ -148,7 +148,7 @@ def _kept(steps: Iterable[TimelineStep]) -> list[str]:
 
 
 async def fork(context: RequestContext, params: ForkParams) -> ActionResult:
-    """Go on from a step in a new job."""
+    """Fork a workflow: go on from a step in a new job."""
     args = _json(params.args, "args") if isinstance(params.args, str) else params.args
     if args is not None and not isinstance(args, dict):
         raise InvalidArguments('args must be a JSON object of arguments by name: {"x": 1}')

@@ -1,4 +1,4 @@
-"""Charts as values: what static/charts.js draws, and says to those who do not see it."""
+"""Charts: the values that static/charts.js draws, and their text for screen readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A line: its colour, by its meaning; how it is dashed, so that it is known without; a value for each step."""
+    """A line: its colour, by its meaning; its dashes, so that it is known without colour; a value for each step."""
 
     label: str
     tint: str
@@ -39,7 +39,7 @@ class Chart:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the browser is given."""
+        """The chart as JSON for the browser."""
         return {
             "unit": self.unit,
             "says": self.says,
@@ -52,7 +52,7 @@ class Chart:
 
 
 def charts(series: Series) -> tuple[Chart, ...]:
-    """What was done, what went wrong, how long jobs waited, how long attempts took. Only whole steps are drawn."""
+    """Throughput, failures, latency and duration. Only whole steps are drawn."""
     points = [point for point in series.points if point.whole]
     return (
         _counts("throughput", "Succeeded", points, series.step, {"succeeded": ("succeeded", ())}),
@@ -63,7 +63,7 @@ def charts(series: Series) -> tuple[Chart, ...]:
 
 
 def _counts(name: str, title: str, points: Sequence[Point], step: timedelta, looks: Mapping[str, LineStyle]) -> Chart:
-    """So many a second; where that is less than one, a minute."""
+    """Counts per second, or per minute where that is less than one."""
     counts: dict[str, list[int]] = {counted: [getattr(point, counted) for point in points] for counted in looks}
     busiest = max((max(numbers, default=0) for numbers in counts.values()), default=0)
     unit: Unit = "/s" if busiest * timedelta(seconds=1) / step >= 1 else "/min"
@@ -72,8 +72,8 @@ def _counts(name: str, title: str, points: Sequence[Point], step: timedelta, loo
         ChartLine(counted, *looks[counted], tuple(_short(number / per) for number in numbers))
         for counted, numbers in counts.items()
     )
-    told = " and ".join(f"{sum(numbers):,} {counted}" for counted, numbers in counts.items())
-    return Chart(name, title, unit, _at(points), lines, f"In all {told}.")
+    totals = " and ".join(f"{sum(numbers):,} {counted}" for counted, numbers in counts.items())
+    return Chart(name, title, unit, _at(points), lines, f"In all {totals}.")
 
 
 def _times(name: str, title: str, points: Sequence[Point], of: Callable[[Point], Durations | None]) -> Chart:
@@ -100,5 +100,5 @@ def _at(points: Sequence[Point]) -> tuple[int, ...]:
 
 
 def _short(number: float) -> float:
-    """As exact as anybody reads off a chart."""
+    """A number with four digits, as exact as a chart can be read."""
     return float(f"{number:.4g}")

@@ -1,4 +1,4 @@
-"""A workflow's time as a drawing: where on the axis its steps stand, in percent of the width.
+"""Gantt: the bars of a workflow's steps on a time axis.
 
 Times in which nothing but waits went on are cut short where they would leave no room for the work: an order that was
 packed for a second and waited for a week is a second of work all the same.
@@ -51,7 +51,7 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark of the axis: how long after the beginning."""
+    """A mark on the axis: the time since the beginning."""
 
     x: float
     words: str
@@ -59,7 +59,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class AxisBreak:
-    """A time that was cut short, and how long it was."""
+    """A time that is drawn shorter than it was, and how long it was."""
 
     x: float
     width: float
@@ -67,7 +67,7 @@ class AxisBreak:
 
 
 class TimeAxis:
-    """From instants to places: through points, straight between two of them."""
+    """The time axis: a piecewise linear scale from instants to places."""
 
     def __init__(self, begin: datetime, end: datetime, work: Iterable[tuple[datetime, datetime]] = ()) -> None:
         self._begin = begin
@@ -83,7 +83,7 @@ class TimeAxis:
         return (moment - self._begin).total_seconds()
 
     def _fit(self, busy: Sequence[tuple[float, float]], whole: float, worked: float) -> tuple[AxisBreak, ...]:
-        """Give the work its room, and the gaps between it no more than they may have; answers those that are cut."""
+        """Give work its room, and gaps no more than their share; returns the gaps that are cut."""
         edges = [0.0, *(edge for piece in busy for edge in piece), whole]
         gaps = [(edges[at], edges[at + 1]) for at in range(0, len(edges), 2)]
         long = [gap for gap in gaps if gap[1] - gap[0] > 0]
@@ -99,14 +99,14 @@ class TimeAxis:
         return tuple(cuts)
 
     def x(self, moment: datetime) -> float:
-        """Where an instant stands; what lies outside stands at the edge."""
+        """The place of an instant; one outside of the axis is at its edge."""
         seconds = min(max(self._since(moment), 0.0), self._points[-1][0])
         at = min(max(bisect_right(self._points, (seconds, float("inf"))), 1), len(self._points) - 1)
         (before, low), (after, high) = self._points[at - 1], self._points[at]
         return low if after <= before else low + (high - low) * (seconds - before) / (after - before)
 
     def _ticks(self, busy: Sequence[tuple[float, float]]) -> Iterable[Tick]:
-        """Round numbers, where there is room for them; none in what is cut, of which the length is said instead."""
+        """Marks at round numbers where there is room; none in a break, which tells its length instead."""
         shown = sum(stop - start for start, stop in busy)
         step = next((step for step in _STEPS if shown / step <= _MOST_TICKS), _STEPS[-1])
         taken = [cut.x + cut.width / 2 for cut in self.cuts]
@@ -124,7 +124,7 @@ class TimeAxis:
 
 
 def _mark(seconds: float) -> str:
-    """How long after the beginning, to the last digit: rounded, neighbours would read the same."""
+    """The time since the beginning, unrounded: rounded, neighbours would read the same."""
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms" if seconds else "0"
     parts, left = list[str](), round(seconds, 3)
@@ -137,14 +137,14 @@ def _mark(seconds: float) -> str:
 
 
 def work_of(steps: Iterable[TimelineStep], now: datetime) -> list[tuple[datetime, datetime]]:
-    """When something was done, and not only waited for; between tries too, as when each of them was is not known."""
+    """Times of work rather than waits. They include the time between tries, as only the tries' number is known."""
     return [
         (step.started_at, step.ended_at or now) for step in steps if step.kind in _WORK and step.state != "retrying"
     ]
 
 
 def bar_parts(step: TimelineStep, scale: TimeAxis, end: datetime) -> tuple[BarPart, ...]:
-    """A step's bar. Of its tries only their number is remembered: they are drawn as equal parts of its time."""
+    """A step's bar. Only the number of its tries is recorded: they are drawn as equal parts of its time."""
     whole = scale.piece(_look(step), step.started_at, step.ended_at or end)
     tries = min(step.attempts, _MOST_TRIES_DRAWN) if step.kind != "start" else 0
     if not tries or step.kind in ("signal", "sleep"):
@@ -157,7 +157,7 @@ def bar_parts(step: TimelineStep, scale: TimeAxis, end: datetime) -> tuple[BarPa
 
 def _look(step: TimelineStep) -> PartStyle:
     if step.kind in ("now", "patched", "start", "failure"):
-        return "mark"  # the last of them is that of a cancelled workflow, too: how it ended is said before its name
+        return "mark"  # the last of them is that of a cancelled workflow, too: its end is shown before its name
     if step.state == "failed":
         return "over" if step.kind == "signal" else "failed"
     if step.kind == "any":

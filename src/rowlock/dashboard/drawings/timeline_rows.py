@@ -1,4 +1,4 @@
-"""The lines of a workflow's timeline: its steps, each branch of the code below its own head, and what is folded."""
+"""Timeline rows: a workflow's steps, its branches below their heads, and folds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rowlock.model.workflow.timeline import TimelineBranch, TimelineStep
 from rowlock.store.workflows.timeline import Values, with_values
 
 MOST_ROWS: Final = 300
-"""So many are read and drawn at once."""
+"""Rows that are read and drawn at once."""
 _FIRST_ROWS: Final = 40
 NO_STEP: Final = frozenset(("failure", "undo", "start"))
-"""What is remembered, and is no call of the code."""
+"""Kinds of records that are no call of the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A step; `left_out` names what is too large to be shown here."""
+    """A step; `left_out` names values that are too large to be shown here."""
 
     depth: int
     step: TimelineStep
@@ -45,7 +45,7 @@ class BranchRow:
 
 @dataclass(frozen=True, slots=True)
 class FoldRow:
-    """So many lines that are not shown, from this one on."""
+    """`count` rows from `first` on that are not shown."""
 
     first: int
     count: int
@@ -56,7 +56,7 @@ TimelineRow = StepRow | BranchRow | FoldRow
 
 
 def rows_of(steps: Iterable[TimelineStep | TimelineBranch], depth: int = 0) -> Iterator[StepRow | BranchRow]:
-    """All lines, in the order in which they were begun; where a restart begins is no step of the code."""
+    """All rows in the order in which they began, but for restarts, which are no steps of the code."""
     for step in steps:
         if isinstance(step, TimelineBranch):
             yield BranchRow(depth, step.key, step.started_at, step.ended_at)
@@ -66,7 +66,7 @@ def rows_of(steps: Iterable[TimelineStep | TimelineBranch], depth: int = 0) -> I
 
 
 def fold(lines: Sequence[StepRow | BranchRow], skip: int | None) -> tuple[TimelineRow, ...]:
-    """As many as can be read: of more, those after the first `skip`, or, unless somebody asks, the ends of them."""
+    """At most MOST_ROWS rows: those after the first `skip`, or without it the first and the last ones."""
     count = len(lines)
     if count <= MOST_ROWS and not skip:
         return tuple(lines)
@@ -81,7 +81,7 @@ def fold(lines: Sequence[StepRow | BranchRow], skip: int | None) -> tuple[Timeli
 
 
 def with_all_values(lines: Iterable[TimelineRow], known: Mapping[str, Values]) -> tuple[TimelineRow, ...]:
-    """The lines, their steps with what was read of their values."""
+    """The rows, with the values that were read for their steps."""
     return tuple(_with_values(line, known) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Tracebacks for people: which lines are of their own code, and which of what it stands on."""
+"""Traceback: its lines told apart, the users' own code and libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIBRARIES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TracebackLine:
-    """A line of a traceback: of a frame in their own `code`, in a `library`, or a word of Python's, `said`."""
+    """A line of a traceback: of a frame in the users' own `code` or in a `library`, or Python's message, `said`."""
 
     kind: Literal["code", "library", "said"]
     text: str
@@ -25,7 +25,7 @@ class TracebackLine:
 
 @dataclass(frozen=True, slots=True)
 class CodePlace:
-    """Where it happened: the last frame of their own code, and the line that stands there."""
+    """The last frame in the users' own code, and its source line."""
 
     file: str
     line: int
@@ -34,8 +34,8 @@ class CodePlace:
 
 
 def lines(traceback: str) -> tuple[TracebackLine, ...]:
-    """Every line, and whose it is; the lines below a frame are the frame's."""
-    told: list[TracebackLine] = []
+    """Every line with its kind; the lines below a frame belong to the frame."""
+    found: list[TracebackLine] = []
     kind: Literal["code", "library", "said"] = "said"
     for text in traceback.rstrip("\n").split("\n"):
         frame = _FRAME.match(text)
@@ -43,12 +43,12 @@ def lines(traceback: str) -> tuple[TracebackLine, ...]:
             kind = "library" if _LIBRARIES.search(frame["file"]) else "code"
         elif not text.startswith((" ", "|")):
             kind = "said"
-        told.append(TracebackLine(kind, text))
-    return tuple(told)
+        found.append(TracebackLine(kind, text))
+    return tuple(found)
 
 
 def place(traceback: str) -> CodePlace | None:
-    """Where their own code was last, if it is in there at all."""
+    """The last place in the users' own code, if there is any."""
     texts = traceback.split("\n")
     for number in range(len(texts) - 1, -1, -1):
         frame = _FRAME.match(texts[number])

@@ -1,4 +1,4 @@
-"""Where a request goes: by which name, under which mount, to which path."""
+"""Address: a request's host, mount and path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS: Final = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]{0,2000}")
 
 
 def check_hosts(hosts: Iterable[str]) -> frozenset[str]:
-    """The names under which a dashboard is reached, with the loopback's; InvalidOption for what is no bare name."""
+    """The names under which a dashboard is reached, with the loopback's; InvalidOption unless all are bare names."""
     if isinstance(hosts, str):
         raise InvalidOption(f"hosts={shown(hosts)} is one str; write hosts=[{shown(hosts)}]")
     named = frozenset(host.lower() for host in hosts)
@@ -36,20 +36,20 @@ def check_hosts(hosts: Iterable[str]) -> frozenset[str]:
 
 
 def host_of(connection: HTTPConnection) -> str | None:
-    """The name by which it was asked, in lower case and without port; None unless exactly one makes sense."""
-    said = connection.headers.getlist("host")
-    named = _HOST.fullmatch(said[0].lower()) if len(said) == 1 else None
+    """The request's host in lower case and without port; None unless there is exactly one valid one."""
+    given = connection.headers.getlist("host")
+    named = _HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
     return named[1] if named else None
 
 
 def root_of(scope: Scope) -> str:
-    """Where the dashboard is mounted; "" where it stands by itself."""
+    """The path at which the dashboard is mounted; "" where it stands by itself."""
     root: str = scope.get("root_path", "")
     return root
 
 
 def is_mount(root: str) -> bool:
-    """Whether this can be where it is mounted."""
+    """Whether this is a valid mount path."""
     return _MOUNT.fullmatch(root) is not None
 
 

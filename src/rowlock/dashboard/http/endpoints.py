@@ -1,4 +1,4 @@
-"""Answers to requests: a page as HTML, as JSON or as a stream; an action's sentence; and what went wrong, in words."""
+"""Endpoints: pages as HTML, JSON or a stream, actions, and errors in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.excerpt import ExcerptBudget
 from rowlock.dashboard.http.address import path_of, root_of
 from rowlock.dashboard.http.feed import Feed
-from rowlock.dashboard.page import Page, Redirect, check_fields, read_params
+from rowlock.dashboard.page import Page, Params, Redirect, check_fields, read_params
 from rowlock.dashboard.render import RenderThreads, address, render_main, render_page
 from rowlock.db.errors import is_transient
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
@@ -43,22 +43,22 @@ _STATUS: Final[dict[tuple[type[RowlockError], ...], int]] = {
     (InvalidArguments, InvalidOption): 400,
     (RowlockError,): 409,
 }
-# What the router says.
-_TERSE: Final = {
+# Starlette's own words for what its router refuses, in ours.
+_ROUTER_ERRORS: Final = {
     "Not Found": "there is no page at this address",
     "Method Not Allowed": "this address does not take that method",
 }
-# What PostgreSQL says, by the beginning of its code.
-_TOLD: Final = {
+# By the beginning of the SQLSTATE.
+_DATABASE_ERRORS: Final = {
     "57014": (504, "the database took over two seconds; narrow the filter, or see Database health"),
     "25006": (403, "the database is read-only here"),
     "42501": (403, "the database user of the dashboard may not do this; see rowlock migrate --roles"),
 }
-_AWAY: Final = (503, "the database cannot be reached")
+_UNREACHABLE: Final = (503, "the database cannot be reached")
 
 
 class Endpoints:
-    """What the routes of a dashboard answer."""
+    """The functions behind a dashboard's routes."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Endpoints:
         self._can_log_out = can_log_out
 
     async def aclose(self) -> None:
-        """End what goes on behind pages."""
+        """End streams, bulk runs and threads."""
         self.feed.end()
         await self.bulk_runs.aclose()
         self._threads.close()
@@ -91,104 +91,104 @@ class Endpoints:
     # Pages
 
     def page(self, page: Page[Any]) -> Endpoint:
-        """A page for people; for those who watch it, as it changes."""
+        """A page as HTML; with `Accept: text/event-stream`, a stream of it as it changes."""
 
-        async def answer(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
             context = self._request_context(request)
             params = read_params(page.params, request.query_params, request.path_params)
 
-            def drawn(it: object) -> Response:
-                return self.html(request, page.name, self._shown(context, page, params, it, ExcerptBudget()))
+            def render(value: object) -> Response:
+                return self.html(request, page.name, self._shown(context, page, params, value, ExcerptBudget()))
 
-            if not _watches(request):
-                return await self._threads.run(drawn, await self._seen(context, page, params))
+            if not _wants_stream(request):
+                return await self._threads.run(render, await self._load(context, page, params))
             if (refusal := self.feed.refusal(context.visitor.name)) is not None:
                 raise HTTPException(503, refusal)
 
-            def main(it: object) -> str:
-                shown = self._shown(context, page, params, it, ExcerptBudget())
+            def render_stream(value: object) -> str:
+                shown = self._shown(context, page, params, value, ExcerptBudget())
                 return render_main(self._templates, page.name, self._template_context(request, shown))
 
             async def load_main() -> str:
-                return await self._threads.run(main, await self._seen(context, page, params))
+                return await self._threads.run(render_stream, await self._load(context, page, params))
 
             still = request.scope["rowlock.still"]
-            return self.feed.stream(context.visitor.name, load_main, page.every, still=still, told=_in_words)
+            return self.feed.stream(context.visitor.name, load_main, page.every, still=still, told=_error_of)
 
-        return answer
+        return endpoint
 
     def data(self, page: Page[Any]) -> Endpoint:
-        """The same for programs."""
+        """The page's data as JSON."""
 
-        async def answer(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
             params = read_params(page.params, request.query_params, request.path_params)
             context = self._request_context(request)
 
-            def written(it: object) -> Response:
-                return JSONResponse(plain(self._shown(context, page, params, it, None)["it"]))
+            def to_json(value: object) -> Response:
+                return JSONResponse(plain(self._shown(context, page, params, value, None)["it"]))
 
-            return await self._threads.run(written, await self._seen(context, page, params))
+            return await self._threads.run(to_json, await self._load(context, page, params))
 
-        return answer
+        return endpoint
 
-    async def _seen(self, context: RequestContext, page: Page[Any], params: Any) -> object:  # noqa: ANN401  as the page says
-        self._refuse_prying(context.visitor, params)
+    async def _load(self, context: RequestContext, page: Page[Any], params: Params) -> object:
+        self._check_may_search(context.visitor, params)
         return await page.load(context, params)
 
     def _shown(
-        self, context: RequestContext, page: Page[Any], params: Any, it: object, room: ExcerptBudget | None
-    ) -> dict[str, Any]:  # noqa: ANN401
-        it = mask(it, show_arguments=self._may_read(context.visitor), room=room)
-        return {"it": it, "asked": params, "page": page.name}
+        self, context: RequestContext, page: Page[Any], params: Params, value: object, budget: ExcerptBudget | None
+    ) -> dict[str, Any]:
+        value = mask(value, show_arguments=self._may_read(context.visitor), budget=budget)
+        return {"it": value, "params": params, "page": page.name}
 
     def _may_read(self, visitor: Visitor | None) -> bool:
-        """Whether they may see what jobs were given and made of it."""
+        """Whether they may see arguments and results."""
         return visitor is not None and visitor.may(self._arguments)
 
-    def _refuse_prying(self, visitor: Visitor, params: Any) -> None:  # noqa: ANN401  as the page says
-        """To look for an argument is to read it, one guess at a time."""
+    def _check_may_search(self, visitor: Visitor, params: Params) -> None:
+        """Refuse a search by argument to those who may not read arguments: it would read them, one guess at a time."""
         if getattr(params, "arg", None) and not self._may_read(visitor):
             raise HTTPException(403, f"to look for arguments needs the role {self._arguments}")
 
     # Actions
 
     def action(self, action: Action[Any]) -> Endpoint:
-        """What an action says it did."""
+        """Do an action, and return its result."""
 
-        async def answer(request: Request) -> Response:
+        async def endpoint(request: Request) -> Response:
             context = self._request_context(request)
             if self._read_only:
                 raise HTTPException(403, "this dashboard is read-only; start it without --read-only to change things")
             if not context.visitor.may(action.role):
                 raise HTTPException(403, f"this needs the role {action.role}; yours is {context.visitor.role}")
-            said = await _said(request)
+            fields = await _read_body(request)
             if not is_program(request) and not has_token(
-                request, request.headers.get("x-csrf-token") or said.get("csrf")
+                request, request.headers.get("x-csrf-token") or fields.get("csrf")
             ):
                 raise HTTPException(403, "this form is not from this dashboard, or it is too old; load the page again")
-            check_fields(action.params, said)
+            check_fields(action.params, fields)
             params = (
-                read_params(action.params, said, request.path_params)
-                if isinstance(said, QueryParams)
-                else (action.params.model_validate({**said, **request.path_params}))
+                read_params(action.params, fields, request.path_params)
+                if isinstance(fields, QueryParams)
+                else (action.params.model_validate({**fields, **request.path_params}))
             )
-            self._refuse_prying(context.visitor, params)
-            did = await action.do(context, params)
-            return self._done(request, mask(did, show_arguments=self._may_read(context.visitor)))
+            self._check_may_search(context.visitor, params)
+            result = await action.do(context, params)
+            return self._done(request, mask(result, show_arguments=self._may_read(context.visitor)))
 
-        return answer
+        return endpoint
 
-    def _done(self, request: Request, did: ActionResult) -> Response:
+    def _done(self, request: Request, result: ActionResult) -> Response:
         if _wants_json(request):
-            to = None if did.to is None else root_of(request.scope) + did.to
-            return JSONResponse({"says": did.says, "to": to, "facts": plain(did.facts)})
-        return self.html(request, "done", {"did": did, "page": "done"})
+            to = None if result.to is None else root_of(request.scope) + result.to
+            return JSONResponse({"says": result.says, "to": to, "facts": plain(result.facts)})
+        return self.html(request, "done", {"result": result, "page": "done"})
 
     # What they have in common
 
     def _request_context(self, request: Request) -> RequestContext:
         visitor: Visitor | None = request.scope["rowlock.visitor"]
-        if visitor is None:  # the guard lets nobody come here; whoever comes all the same sees nothing
+        if visitor is None:  # the guard lets nobody come here; if somebody does all the same, they see nothing
             raise HTTPException(401, "log in first")
         return RequestContext(self._app, self._reader, visitor, self._read_only, self.bulk_runs, self._cache)
 
@@ -207,75 +207,75 @@ class Endpoints:
         }
 
     def html(self, request: Request, name: str, shown: Mapping[str, Any], status: int = 200) -> Response:
-        """A whole page, and the token that its forms carry."""
-        answer = HTMLResponse(render_page(self._templates, name, self._template_context(request, shown)), status)
+        """A whole page, and a cookie with the token that its forms carry."""
+        response = HTMLResponse(render_page(self._templates, name, self._template_context(request, shown)), status)
         if request.cookies.get(CSRF) != request.scope["rowlock.csrf"]:
-            set_cookie(request, answer, CSRF, request.scope["rowlock.csrf"])
-        return answer
+            set_cookie(request, response, CSRF, request.scope["rowlock.csrf"])
+        return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
-        """What went wrong, in a sentence; or where to go instead."""
+        """The response to an error: a sentence, or a redirect."""
         if isinstance(error, Redirect):
             api = "/api" if path_of(request.scope).startswith("/api/") else ""
             return RedirectResponse(f"{root_of(request.scope)}{api}{error.to}", 303)
-        status, says = _in_words(error)
+        status, says = _error_of(error)
         headers = error.headers if isinstance(error, HTTPException) else None
         if status == 500:
             log.error("%s %s failed", plainly(request.method), plainly(request.scope["path"]), exc_info=error)
         if _wants_json(request):
             return JSONResponse({"error": says}, status, headers)
-        if status == 401 and self._can_log_out and request.method == "GET" and not _watches(request):
-            return RedirectResponse(f"{root_of(request.scope)}/login?next={quote(_wanted(request), safe='')}", 303)
+        if status == 401 and self._can_log_out and request.method == "GET" and not _wants_stream(request):
+            return RedirectResponse(f"{root_of(request.scope)}/login?next={quote(_requested(request), safe='')}", 303)
         if request.scope["rowlock.visitor"] is None and path_of(request.scope).startswith("/static/"):
             return PlainTextResponse(says, status, headers)
-        answer = self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
-        answer.headers.update(headers or {})
-        return answer
+        response = self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
+        response.headers.update(headers or {})
+        return response
 
 
 def plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
-    """A value as JSON has it: durations are seconds."""
+    """A value as JSON; durations are seconds."""
     return to_jsonable_python(value, timedelta_mode="float", serialize_unknown=True)
 
 
-async def _said(request: Request) -> QueryParams | dict[str, Any]:
-    """What a request's body says: a form's fields, or a JSON object."""
+async def _read_body(request: Request) -> QueryParams | dict[str, Any]:
+    """A request's body: a form's fields, or a JSON object."""
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     try:
         if kind == "application/x-www-form-urlencoded":
             return QueryParams(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=2_000))
-        said = from_json(body or b"{}", allow_inf_nan=False) if kind in ("application/json", "") else None
+        parsed = from_json(body or b"{}", allow_inf_nan=False) if kind in ("application/json", "") else None
     except ValueError as error:
         raise HTTPException(400, f"the body cannot be read: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise HTTPException(415, "send a JSON object as application/json, or a form")
-    return said
+    return parsed
 
 
 def _wants_json(request: Request) -> bool:
     return path_of(request.scope).startswith("/api/") or "application/json" in request.headers.get("accept", "")
 
 
-def _watches(request: Request) -> bool:
+def _wants_stream(request: Request) -> bool:
     return request.method == "GET" and "text/event-stream" in request.headers.get("accept", "")
 
 
-def _wanted(request: Request) -> str:
-    """The path that was asked for, to come back to."""
-    params = request.scope["query_string"].decode("latin-1")
-    return quote(path_of(request.scope)) + (f"?{params}" if params else "")
+def _requested(request: Request) -> str:
+    """The requested path, to come back to after the login."""
+    query = request.scope["query_string"].decode("latin-1")
+    return quote(path_of(request.scope)) + (f"?{query}" if query else "")
 
 
-def _in_words(error: Exception) -> tuple[int, str]:
-    """A status and a sentence, in which there is no secret."""
-    status, says = _said_of(error)
+def _error_of(error: Exception) -> tuple[int, str]:
+    """An error's status and its sentence, without secrets."""
+    status, says = _describe(error)
     return status, redact_text(says)
 
 
-def _said_of(error: Exception) -> tuple[int, str]:
+def _describe(error: Exception) -> tuple[int, str]:
     if isinstance(error, HTTPException):
-        return error.status_code, _TERSE.get(error.detail, error.detail)
+        return error.status_code, _ROUTER_ERRORS.get(error.detail, error.detail)
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         return 400, f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg'].removeprefix('Value error, ')}"
@@ -285,7 +285,7 @@ def _said_of(error: Exception) -> tuple[int, str]:
         if isinstance(error, kinds):
             return status, str(error)
     state = getattr(error, "sqlstate", None) or "?"
-    told = [told for start, told in _TOLD.items() if state.startswith(start)]
-    if told:
-        return told[0]
-    return _AWAY if is_transient(error) else (500, "something went wrong; the log of the dashboard says what")
+    for start, response in _DATABASE_ERRORS.items():
+        if state.startswith(start):
+            return response
+    return _UNREACHABLE if is_transient(error) else (500, "something went wrong; the log of the dashboard says what")

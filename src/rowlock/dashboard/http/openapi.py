@@ -1,4 +1,4 @@
-"""The API in the words of OpenAPI 3.1, made from the pages and actions themselves."""
+"""OpenAPI: the description of the API, made from the pages and actions."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _ERRORS: Final = {
 _OF_PAGES: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "TooManyAttempts", "Unavailable")
 _OF_SIGNALS: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge")
 
-Said = dict[str, Any]
+Json = dict[str, Any]
 
 
-def description(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]], *, root: str = "") -> Said:
-    """The whole API, as /api/openapi.json says it; durations are seconds."""
+def description(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]], *, root: str = "") -> Json:
+    """The description at /api/openapi.json; durations are seconds."""
     schemas, definitions = _schemas(pages, actions)
-    paths: dict[str, Said] = {}
+    paths: dict[str, Json] = {}
     for page in pages:
-        _path(paths, f"/api{page.path}")["get"] = _look(page, schemas, definitions)
+        _path(paths, f"/api{page.path}")["get"] = _page(page, schemas, definitions)
     for action in actions:
-        _path(paths, f"/api{action.path}")["post"] = _act(action, schemas, definitions)
+        _path(paths, f"/api{action.path}")["post"] = _action(action, schemas, definitions)
     _path(paths, SIGNALS)["post"] = _signal()
     return {
         "openapi": "3.1.0",
@@ -67,34 +67,34 @@ class _Schemas(GenerateJsonSchema):
         return {"type": "number", "description": "seconds"}
 
 
-def _schemas(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]]) -> tuple[dict[str, Said], dict[str, Said]]:
-    """What each page answers (`PATH`) and each of both may be asked (`PATH?`), and what these are made of."""
-    answered = [(page.path, "serialization", TypeAdapter(page.shows)) for page in pages]
+def _schemas(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Schemas by key, the data of pages (`PATH`) and the parameters of pages and actions (`PATH?`), and their parts."""
+    results = [(page.path, "serialization", TypeAdapter(page.shows)) for page in pages]
     both: list[Page[Any] | Action[Any]] = [*pages, *actions]
     params = [(f"{one.path}?", "validation", TypeAdapter(one.params)) for one in both]
     schemas, shared = TypeAdapter.json_schemas(
-        [*answered, *params],  # type: ignore[list-item]  # their modes are known
+        [*results, *params],  # type: ignore[list-item]  # their modes are known
         ref_template=f"{_SCHEMAS}{{model}}",
         schema_generator=_Schemas,
     )
-    definitions: dict[str, Said] = shared.get("$defs", {})
+    definitions: dict[str, Json] = shared.get("$defs", {})
     return {path: schema for (path, _mode), schema in schemas.items()}, definitions
 
 
-def _path(paths: dict[str, Said], path: str) -> Said:
+def _path(paths: dict[str, Json], path: str) -> Json:
     return paths.setdefault(_NAMED.sub(r"{\1}", path), {})
 
 
-def _look(page: Page[Any], schemas: dict[str, Said], definitions: dict[str, Said]) -> Said:
+def _page(page: Page[Any], schemas: dict[str, Json], definitions: dict[str, Json]) -> Json:
     return {
         "operationId": f"get_{_slug(page.path)}",
         "summary": page.says,
         "parameters": [*_parameters(page, schemas, definitions, with_query=True)],
-        "responses": {"200": _answered(page.says, schemas[page.path]), **_failures(_OF_PAGES)},
+        "responses": {"200": _response(page.says, schemas[page.path]), **_failures(_OF_PAGES)},
     }
 
 
-def _act(action: Action[Any], schemas: dict[str, Said], definitions: dict[str, Said]) -> Said:
+def _action(action: Action[Any], schemas: dict[str, Json], definitions: dict[str, Json]) -> Json:
     params = _resolved(schemas[f"{action.path}?"], definitions)
     named = set(_NAMED.findall(action.path))
     body = {
@@ -111,17 +111,17 @@ def _act(action: Action[Any], schemas: dict[str, Said], definitions: dict[str, S
         "parameters": [*_parameters(action, schemas, definitions, with_query=False)],
         "requestBody": {"required": bool(body["required"]), "content": {kind: {"schema": body} for kind in kinds}},
         "responses": {
-            "200": _answered("What was done, in a sentence.", {"$ref": f"{_SCHEMAS}Did"}),
+            "200": _response("What was done, in a sentence.", {"$ref": f"{_SCHEMAS}Did"}),
             **_failures(tuple(_ERRORS)),
         },
     }
 
 
 def _parameters(
-    one: Page[Any] | Action[Any], schemas: dict[str, Said], definitions: dict[str, Said], *, with_query: bool
-) -> Iterator[Said]:
+    one: Page[Any] | Action[Any], schemas: dict[str, Json], definitions: dict[str, Json], *, with_query: bool
+) -> Iterator[Json]:
     params = _resolved(schemas[f"{one.path}?"], definitions)
-    properties: dict[str, Said] = params.get("properties", {})
+    properties: dict[str, Json] = params.get("properties", {})
     named = _NAMED.findall(one.path)
     for name in named:
         yield {"name": name, "in": "path", "required": True, "schema": properties.get(name, {"type": "string"})}
@@ -130,7 +130,7 @@ def _parameters(
             yield {"name": name, "in": "query", "required": name in params.get("required", []), "schema": schema}
 
 
-def _resolved(schema: Said, definitions: dict[str, Said]) -> Said:
+def _resolved(schema: Json, definitions: dict[str, Json]) -> Json:
     reference = schema.get("$ref")
     return schema if reference is None else definitions[reference.removeprefix(_SCHEMAS)]
 
@@ -139,19 +139,19 @@ def _slug(path: str) -> str:
     return "_".join(re.findall(r"\w+", _NAMED.sub(r"\1", path))) or "overview"
 
 
-def _answered(says: str, schema: Said) -> Said:
+def _response(says: str, schema: Json) -> Json:
     return {"description": says, "content": {"application/json": {"schema": schema}}}
 
 
-def _failures(names: Sequence[str]) -> Said:
+def _failures(names: Sequence[str]) -> Json:
     return {str(_ERRORS[name][0]): {"$ref": f"#/components/responses/{name}"} for name in names}
 
 
-def _failed(says: str) -> Said:
-    return _answered(says, {"$ref": f"{_SCHEMAS}Error"})
+def _failed(says: str) -> Json:
+    return _response(says, {"$ref": f"{_SCHEMAS}Error"})
 
 
-def _signal() -> Said:
+def _signal() -> Json:
     header = {"in": "header", "required": True, "schema": {"type": "string"}}
     return {
         "operationId": "post_webhooks_signals",
@@ -163,20 +163,20 @@ def _signal() -> Said:
             "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Signal"}}},
         },
         "responses": {
-            "202": _answered("It is stored.", _SAYS),
-            "200": _answered("It was stored before, by its webhook-id.", _SAYS),
+            "202": _response("It is stored.", _SAYS),
+            "200": _response("It was stored before, by its webhook-id.", _SAYS),
             **_failures(_OF_SIGNALS),
         },
     }
 
 
-_SAYS: Final[Said] = {"type": "object", "properties": {"says": {"type": "string"}}, "required": ["says"]}
-_ERROR: Final[Said] = {
+_SAYS: Final[Json] = {"type": "object", "properties": {"says": {"type": "string"}}, "required": ["says"]}
+_ERROR: Final[Json] = {
     "type": "object",
     "properties": {"error": {"type": "string", "description": "What is wrong, and what to do."}},
     "required": ["error"],
 }
-_DID: Final[Said] = {
+_DID: Final[Json] = {
     "type": "object",
     "properties": {
         "says": {"type": "string", "description": "What was done."},
@@ -185,7 +185,7 @@ _DID: Final[Said] = {
     },
     "required": ["says", "to", "facts"],
 }
-_SIGNAL: Final[Said] = {
+_SIGNAL: Final[Json] = {
     "type": "object",
     "properties": {
         "to": {"type": "string", "description": "The id or the key of a workflow."},
@@ -195,7 +195,7 @@ _SIGNAL: Final[Said] = {
     "required": ["to", "signal"],
     "additionalProperties": False,
 }
-_SECURITY: Final[Said] = {
+_SECURITY: Final[Json] = {
     "token": {"type": "http", "scheme": "bearer", "description": "A token of `rowlock dashboard token`."},
     "session": {"type": "apiKey", "in": "cookie", "name": "rowlock_session", "description": "A browser's, with CSRF."},
     "signature": {"type": "apiKey", "in": "header", "name": "webhook-signature", "description": "v1,BASE64."},

@@ -1,4 +1,4 @@
-"""The dashboard on a port of its own: bounds on what a client may take, and an end at once."""
+"""Serve: the dashboard on its own port, with limits for clients and a quick stop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def server(
     tls: Tls | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
-    """What serves it, as uvicorn has it."""
+    """The uvicorn server for a dashboard."""
     config = uvicorn.Config(
         dashboard,
         http=_protocol(),
@@ -104,7 +104,7 @@ def server(
 
 
 class _Server(uvicorn.Server):
-    """Ends what browsers watch as soon as it is told to stop: else it would wait for them."""
+    """Ends the streams of watching browsers as soon as it stops: otherwise it would wait for them."""
 
     def __init__(self, config: uvicorn.Config, dashboard: Dashboard, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -140,8 +140,8 @@ class _Server(uvicorn.Server):
 class _Protocol(H11Protocol):
     """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers for ever.
 
-    And on the one that has been idle for longest, as soon as too many are: they would take the room of all others. Who
-    has asked, and keeps back the body that was promised, is idle too: how long it may take, `guard` says.
+    It also closes the connection that has been idle for longest, as soon as too many are idle: they would take the room
+    of all others. A client that keeps back the body of its request is idle too; `guard` limits how long that may take.
     """
 
     idle: dict[_Protocol, None]  # of one server, the oldest first

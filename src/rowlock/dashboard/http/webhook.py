@@ -1,4 +1,4 @@
-"""Signals from outside, by webhook: signed, so that only those who share a secret can send; and each stored once.
+"""Webhooks: signed signals from outside, each stored once.
 
 The convention is Standard Webhooks, so that senders use a library of theirs: the headers `webhook-id`,
 `webhook-timestamp` (seconds since 1970) and `webhook-signature` (`v1,BASE64`, several parted by spaces). A signature is
@@ -64,11 +64,11 @@ class WebhookSender:
         """Whether it may send this signal to any workflow at all."""
         return any(fnmatchcase(signal, pattern) for _, pattern in self.scope)
 
-    def may_tell(self, workflow: str, signal: str) -> bool:
+    def may_send_to(self, workflow: str, signal: str) -> bool:
         """Whether it may send this signal to this workflow."""
         return any(fnmatchcase(workflow, to) and fnmatchcase(signal, pattern) for to, pattern in self.scope)
 
-    def asks_for_workflow(self, signal: str) -> bool:
+    def depends_on_workflow(self, signal: str) -> bool:
         """Whether that depends on which workflow it is."""
         return not any(to == "*" and fnmatchcase(signal, pattern) for to, pattern in self.scope)
 
@@ -123,7 +123,7 @@ class DeliveryTooLarge(DeliveryRefused):
 
 
 class UntimelyDelivery(DeliveryRefused):
-    """It was signed too long ago, or in what is the future here."""
+    """It was signed too long ago, or in the future by the clock here."""
 
     status = 401
 
@@ -141,7 +141,7 @@ class OutOfScope(DeliveryRefused):
 
 
 class UnknownWorkflow(DeliveryRefused):
-    """It is for nobody who is there."""
+    """Its workflow does not exist."""
 
     status = 404
 
@@ -160,7 +160,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What a sender is told: an HTTP status, and a sentence."""
+    """The response to a sender: an HTTP status and a sentence."""
 
     status: int
     says: str
@@ -210,14 +210,14 @@ class Webhooks:
             raise UnknownSignature(
                 "no signature in webhook-signature is by a secret known here; sign ID.TIMESTAMP.BODY, the body as sent"
             )
-        said = _said(body)
+        sent = _parse(body)
         # While a secret is changed, both have signed it; the wider scope counts.
-        may = next((one for one in senders if one.may_send(said.signal)), None)
+        may = next((one for one in senders if one.may_send(sent.signal)), None)
         if may is None:
             raise OutOfScope(
-                f"this secret may not send the signal {shown(said.signal)}; its scope is set where the dashboard runs"
+                f"this secret may not send the signal {shown(sent.signal)}; its scope is set where the dashboard runs"
             )
-        return Delivery(delivery_id, sent_at, said.to, said.signal, said.payload, may)
+        return Delivery(delivery_id, sent_at, sent.to, sent.signal, sent.payload, may)
 
     def _signers(self, content: bytes, signatures: Sequence[str]) -> list[WebhookSender]:
         # Each is compared with each, however soon two are the same: how long it takes tells nobody anything.
@@ -241,19 +241,19 @@ async def deliver(app: Rowlock, delivery: Delivery) -> bool:
     What `app.signal` refuses is refused: JobNotFound, NotAWorkflow, SignalRefused, InvalidOption, InvalidArguments.
     """
     sender = delivery.sender
-    with app.within(None):  # on a connection of ours: when this answers, it is committed
-        if sender is not None and sender.asks_for_workflow(delivery.signal):
+    with app.within(None):  # on a connection of ours: when this returns, it is committed
+        if sender is not None and sender.depends_on_workflow(delivery.signal):
             await _check_workflow(app, delivery, sender)
         by = None if sender is None else sender.name
         return await app.asignal(delivery.to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=by)
 
 
 async def _check_workflow(app: Rowlock, delivery: Delivery, sender: WebhookSender) -> None:
-    """Refuse what is for a workflow that the sender may not tell this."""
+    """Refuse a signal for a workflow to which the sender may not send it."""
     record = await app.database.aconverse(lambda: _meant(delivery.to), atomic=False)
     if record is None:
         raise UnknownWorkflow(f"there is no live workflow {shown(delivery.to)}; send to its id or its key")
-    if not sender.may_tell(record.task, delivery.signal):
+    if not sender.may_send_to(record.task, delivery.signal):
         raise OutOfScope(f"this secret may not send {shown(delivery.signal)} to the workflow {record.task}")
 
 
@@ -272,7 +272,7 @@ def _meant(to: str) -> Conversation[JobRecord | None]:
 async def receive(
     app: Rowlock, webhooks: Webhooks, *, headers: Mapping[str, str], body: bytes, now: datetime
 ) -> WebhookResponse:
-    """Verify and deliver what was sent, and what to tell the sender.
+    """Verify and deliver a request; returns the response to its sender.
 
     Never 410, although a workflow that has ended is gone: by the convention senders then stop for good.
     """
@@ -295,7 +295,7 @@ async def receive(
     return WebhookResponse(202, f"signal {delivery.signal} is stored for {delivery.to}")
 
 
-# What is read
+# Reading a request
 
 
 def _read(headers: Mapping[str, str]) -> tuple[str, str, list[str]]:
@@ -333,7 +333,7 @@ class _Body(BaseModel):
     payload: JsonValue = None
 
 
-def _said(body: bytes) -> _Body:
+def _parse(body: bytes) -> _Body:
     try:
         return _Body.model_validate_json(body)
     except ValidationError as error:

@@ -22,18 +22,18 @@ from rowlock.store.roles import KINDS_OF_FUNCTIONS, ROLES
 _LIMIT: Final = 50
 """Lines of a page."""
 _MOST_EVENTS: Final = 500
-# Verbs that change many jobs at once, in chunks: events of one order are no further apart than this.
+# Events that bulk runs make, in chunks; those of one run are no further apart than _APART.
 _IN_BULK: Final = frozenset(
     ("retried", "cancelled", "deleted", "moved", "reprioritised", "run_next", "rescued", "poisoned", "abandoned")
 )
 _APART: Final = timedelta(seconds=10)
 _WINDOW: Final = events.WINDOW
 KINDS: Final = tuple(sorted({kind for role in ROLES for kind in role.events} | set(KINDS_OF_FUNCTIONS)))
-"""What can be done, as events name it."""
+"""All kinds of events."""
 
 
 class AuditParams(Params):
-    """Which events: of a kind, by whoever is named so, of a job; and before which place."""
+    """Which events: of a kind, of an actor, of a job; and before which place."""
 
     kind: Annotated[str, Field(max_length=100)] | None = None
     actor: Annotated[str, Field(max_length=200)] | None = None
@@ -43,7 +43,7 @@ class AuditParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """What was done at once, newest first: one event, or many of one kind, by one actor, for one reason."""
+    """One event, or many that one bulk run made: of one kind, by one actor, for one reason, newest first."""
 
     events: tuple[Event, ...]
 
@@ -69,22 +69,22 @@ class AuditShown:
 
     @property
     def lines(self) -> tuple[AuditLine, ...]:
-        """The events, those of one order as one line."""
+        """The events, those of one bulk run as one line."""
         return lines_of(self.events)
 
 
 def lines_of(events: Iterable[Event]) -> tuple[AuditLine, ...]:
-    """Events, newest first, those that one order has made together."""
+    """Events, newest first; those of one bulk run together."""
     lines: list[list[Event]] = []
     for event in events:
-        if lines and _is_same_order(lines[-1][-1], event):
+        if lines and _is_same_run(lines[-1][-1], event):
             lines[-1].append(event)
         else:
             lines.append([event])
     return tuple(AuditLine(tuple(line)) for line in lines)
 
 
-def _is_same_order(later: Event, event: Event) -> bool:
+def _is_same_run(later: Event, event: Event) -> bool:
     if event.kind not in _IN_BULK or event.job is None or later.job is None:
         return False
     said, meant = ((one.kind, one.actor, one.login, one.details.get("why")) for one in (later, event))
@@ -92,7 +92,7 @@ def _is_same_order(later: Event, event: Event) -> bool:
 
 
 async def load(context: RequestContext, params: AuditParams) -> AuditShown:
-    """Look for them, among so many at most."""
+    """Load a page of events."""
     job = None if params.job is None else check_id(params.job.strip())
     before = None if params.before is None else Cursor.read(params.before)
     begin = partial(_found, params.kind, params.actor, job, before)

@@ -1,4 +1,4 @@
-"""The page /database: is PostgreSQL well, who is in the way, and what takes how much room."""
+"""The page /database: database health, what blocks vacuum, locks and storage."""
 
 from __future__ import annotations
 
@@ -20,36 +20,16 @@ from rowlock.store.doctor.checkup_facts import Facts
 from rowlock.store.doctor.queries import TableNow
 
 TRIED: Final = ("claim index", "claim pages", "share of a core")
-"""The doctor's lines that need a trial, or are nearer to the truth by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class LastTrial:
-    """When it was tried, by whom, and what came of it."""
-
-    at: datetime
-    by: str
-    findings: tuple[Finding, ...]
-
-
-# For as long as this process lives: a trial costs ten milliseconds, so it is no matter to forget one.
-_last: WeakKeyDictionary[Rowlock, LastTrial] = WeakKeyDictionary()
-
-
-def last_trial(app: Rowlock) -> LastTrial | None:
-    """What was tried last here, if anything was."""
-    return _last.get(app)
-
-
-def remember_trial(app: Rowlock, checkup: Checkup, *, by: str) -> LastTrial:
-    """What this checkup says of it, from now on."""
-    found = tuple(finding for finding in checkup.findings if finding.name in TRIED)
-    _last[app] = LastTrial(checkup.at, by, found)
-    return _last[app]
+"""The doctor's findings that need a trial, or are more exact with one."""
+# Where a remedy goes from a command to words, or from words to a command.
+_JOINTS: Final = re.compile(
+    r"(; (?:then |and )?|, (?:or|for|which|when|and) | when |(?<=: )(?=select )|  \(.*)", re.DOTALL
+)
+_COMMAND: Final = re.compile(r"(rowlock|select|alter|reindex|drop table|(commit|rollback) prepared|set \w+ =) ")
 
 
 class DatabaseParams(Params):
-    """It may be asked nothing."""
+    """No parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class PartitionShown:
-    """A part of history or events: what expires from one day until before another, and then is dropped whole."""
+    """A partition of history or events: rows that expire from `start` until before `end`, then dropped as one."""
 
     table: str
     name: str
@@ -79,24 +59,26 @@ class PartitionShown:
 
 @dataclass(frozen=True, slots=True)
 class RemedyPart:
-    """A piece of a remedy: a command for a shell or for psql, or words."""
+    """A part of a remedy: a command for a shell or for psql, or words."""
 
     text: str
     is_command: bool
 
 
-# Where a remedy goes on after a command, or comes to one.
-_JOINTS: Final = re.compile(
-    r"(; (?:then |and )?|, (?:or|for|which|when|and) | when |(?<=: )(?=select )|  \(.*)", re.DOTALL
-)
-_COMMAND: Final = re.compile(r"(rowlock|select|alter|reindex|drop table|(commit|rollback) prepared|set \w+ =) ")
+@dataclass(frozen=True, slots=True)
+class LastTrial:
+    """The last trial of a claim and of a job's whole way, made and undone: when, by whom, and its findings."""
+
+    at: datetime
+    by: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseShown:
-    """What the doctor says without trying anything, and the figures behind it.
+    """The doctor's findings without a trial, and the figures behind them.
 
-    `measured` is what was tried last, here and by whom. What could not be learned is None, and `unknown` says why.
+    `measured` is the last trial in this process. Figures that could not be read are None, and `unknown` says why.
     """
 
     at: datetime
@@ -113,35 +95,35 @@ class DatabaseShown:
 
     @property
     def ill(self) -> list[Finding]:
-        """What is not well, the worst first."""
+        """The findings that are not green, the worst first."""
         found = [finding for finding in self.findings if finding.level != "green"]
         return sorted(found, key=lambda finding: finding.level != "red")
 
     @property
     def groups(self) -> list[tuple[str, list[Finding]]]:
-        """The findings by what they are about."""
+        """The findings by group."""
         return [(group, list(found)) for group, found in groupby(self.findings, key=lambda finding: finding.group)]
 
     @property
     def filled(self) -> list[PartitionShown]:
-        """The parts that hold anything, or should be gone."""
+        """The partitions that hold rows, or should be gone."""
         return [part for part in self.parts or () if part.rows or part.is_expired]
 
     @staticmethod
     def remedy(text: str) -> list[RemedyPart]:
-        """What to do, with the commands in it told apart from the words."""
+        """A remedy, split into commands and words."""
         found = [piece for piece in _JOINTS.split(text) if piece]
         return [RemedyPart(piece, is_command=_COMMAND.match(piece) is not None) for piece in found]
 
 
 async def load(context: RequestContext, _params: DatabaseParams) -> DatabaseShown:
-    """Look at everything that can be looked at without trying anything out."""
+    """Read everything that can be read without a trial."""
     facts, checkup = await ainspect(context.reader.database, longest=context.reader.keep.longest)
     return shown(facts, checkup, measured=last_trial(context.app))
 
 
 def shown(facts: Facts, checkup: Checkup, *, measured: LastTrial | None) -> DatabaseShown:
-    """What the page shows of these facts."""
+    """The page's data from these facts."""
     stats = facts.stats
     return DatabaseShown(
         at=checkup.at,
@@ -192,6 +174,22 @@ def _parts(facts: Facts, tables: Iterable[TableNow]) -> Iterable[PartitionShown]
                 size=here.size + here.indexes_size if here else 0,
                 is_expired=facts.today is not None and part.end <= facts.today,
             )
+
+
+# For the life of this process: a trial costs ten milliseconds, so forgetting one does not matter.
+_last: WeakKeyDictionary[Rowlock, LastTrial] = WeakKeyDictionary()
+
+
+def last_trial(app: Rowlock) -> LastTrial | None:
+    """The last trial in this process, if there was one."""
+    return _last.get(app)
+
+
+def remember_trial(app: Rowlock, checkup: Checkup, *, by: str) -> LastTrial:
+    """Keep the trial's findings of this checkup as the last trial."""
+    found = tuple(finding for finding in checkup.findings if finding.name in TRIED)
+    _last[app] = LastTrial(checkup.at, by, found)
+    return _last[app]
 
 
 PAGE = Page(

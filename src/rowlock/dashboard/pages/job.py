@@ -29,7 +29,7 @@ class JobParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class JobWorker:
-    """A worker that has, or had, the job, while it is on the books."""
+    """A registered worker that has, or had, the job."""
 
     id: str
     host: str
@@ -56,21 +56,21 @@ class JobShown:
 
     @property
     def pieces(self) -> tuple[job_life.Period, ...]:
-        """Its life, piece by piece."""
+        """The periods of its life."""
         return job_life.periods(self.job, self.at)
 
     @property
     def drawn(self) -> tuple[job_life.PlacedPeriod, ...]:
-        """The same, and where each piece stands in the picture."""
+        """The same with their places in the drawing."""
         return job_life.placed_periods(self.pieces, self.at)
 
     @property
     def untold(self) -> int:
-        """How many attempts there were of which nothing is known any more: snoozed, handed back, or long ago."""
+        """The number of attempts without a record: snoozed, handed back, or long ago."""
         return max(0, self.job.claims - sum(piece.number is not None for piece in self.pieces))
 
     def name_of(self, worker: UUID | None) -> str | None:
-        """A worker by its host and process, if it is on the books."""
+        """A worker by its host and process, if it is registered."""
         return next((f"{one.host}:{one.pid}" for one in self.workers if one.id == str(worker)), None)
 
     def lines(self, error: JobError) -> tuple[traceback.TracebackLine, ...]:
@@ -78,23 +78,23 @@ class JobShown:
         return traceback.lines(error.traceback)
 
     def place(self, error: JobError) -> traceback.CodePlace | None:
-        """Where in the users' own code it was."""
+        """The place of an error in the users' own code."""
         return traceback.place(error.traceback)
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The record as programs get it."""
+        """The record as JSON."""
         return self.job.to_dict()
 
 
 async def load(context: RequestContext, params: JobParams) -> JobShown:
-    """Look at it, and at what bears on it."""
+    """Load the job, its explanation and its events."""
     explanation = await context.reader.aexplain(params.id)
     try:
         job, workers = await context.reader.database.aconverse(lambda: _seen(params.id), atomic=False)
     except JobNotFound:
         raise JobNotFound(params.id, explanation.says) from None
-    known = await known_names(context.reader)
+    known = await known_names(context)
     own = {str(worker) for worker in (job.worker, *(error.worker for error in job.errors))}
     return JobShown(
         at=explanation.at,
@@ -116,7 +116,7 @@ def _seen(job_id: UUID) -> Conversation[tuple[JobRecord, list[JobWorker]]]:
 
 
 def _verbs(job: JobRecord) -> list[str]:
-    """What can be done with it now. It may have changed when it is asked for; then that is refused."""
+    """The verbs that can change it now. It may change until one is sent; then that is refused."""
     can: list[str] = [
         name for name, verb in VERBS.items() if job.state in verb.changes and not (verb.spares and job.begun)
     ]

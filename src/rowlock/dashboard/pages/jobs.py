@@ -34,7 +34,7 @@ _MOST_GROUPS: Final = 12
 
 
 class JobsParams(JobFilterParams):
-    """Which jobs, how many of them, and before which one. `q` is what was typed to search: it becomes the rest."""
+    """Which jobs, how many, and before which one. `q` is the text of a search, which becomes the other fields."""
 
     q: Annotated[str, Field(max_length=MOST_TYPED)] | None = None
     before: Annotated[str, Field(max_length=100)] | None = None
@@ -84,12 +84,12 @@ class JobsShown:
 
 
 async def load(context: RequestContext, params: JobsParams) -> JobsShown:
-    """Look for jobs, for a moment."""
-    known = await known_names(context.reader)
+    """Load a page of jobs, as far as SCAN_TIMEOUT goes."""
+    known = await known_names(context)
     if params.q is not None:
         job_id = read_id(params.q)
         raise Redirect(
-            f"/jobs/{job_id}" if job_id is not None else address("/jobs", params.said() | read_terms(params.q, known))
+            f"/jobs/{job_id}" if job_id is not None else address("/jobs", params.given() | read_terms(params.q, known))
         )
     [at] = await context.reader.database.arun(schema.now())
     wanted = params.filter(at)

@@ -1,4 +1,4 @@
-"""The page /licences: what of others is in the dashboard, and on which terms."""
+"""The page /licences: third-party parts of the dashboard and their licences."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rowlock.dashboard.render import STATIC
 
 
 class LicencesParams(Params):
-    """Nothing."""
+    """No parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """A part that others have made: what it is for, where it comes from, its licence, and the text of that."""
+    """A third-party part: its purpose, its source, its licence, and the licence's text."""
 
     part: str
     version: str
@@ -29,7 +29,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class LicencesShown:
-    """All of them."""
+    """All licences."""
 
     parts: tuple[Licence, ...]
 
@@ -47,7 +47,7 @@ LICENCES: Final = (
 
 
 async def load(_context: RequestContext, _params: LicencesParams) -> LicencesShown:
-    """List them."""
+    """List the licences."""
     return LicencesShown(LICENCES)
 
 

@@ -63,7 +63,7 @@ class OverviewParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The moment: what is due, and for how long; what runs, and in which slots of which workers. None: unknown."""
+    """The present: jobs that are due, and for how long; jobs that run, workers and slots. None: unknown."""
 
     rates: Rates | None
     runnable: Count | None
@@ -142,7 +142,7 @@ class OverviewShown:
 
 
 async def load(context: RequestContext, params: OverviewParams) -> OverviewShown:
-    """Look at everything that a person may have to know first."""
+    """Load everything that a person may have to know first."""
     length, unknown = SPANS[params.span], dict[str, str]()
     breakdown = context.reader.database.arun(minutes.breakdown(length, most=_MOST_MINUTES))
     # Side by side, each on a connection of its own: one after the other they would take as long as all together.
@@ -172,8 +172,8 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
             checkup,
             pauses=pauses,
             schedules=known,
-            failed_lately={name: one.failed for name, one in by_task.items() if one.failed},
-            lately=_IN_WORDS[params.span],
+            recent_failures={name: one.failed for name, one in by_task.items() if one.failed},
+            window=_IN_WORDS[params.span],
             approvals=approvals or (),
             passing=passing or {},
         ),
@@ -211,15 +211,15 @@ async def _passing(context: RequestContext, known: Sequence[Schedule]) -> dict[s
 
 
 async def health(context: RequestContext, *, max_age: timedelta = _HEALTH_FOR) -> Inspection:
-    """What the doctor said lately: it changes slowly, and asks forty things."""
+    """The doctor's findings, from the cache: they take forty queries and change slowly."""
     examine = partial(ainspect, context.reader.database, longest=context.reader.keep.longest)
     return await context.cache.get("health", max_age=max_age, load=examine)
 
 
-async def in_time(part: str, wanted: Awaitable[T], unknown: dict[str, str]) -> T | None:
-    """What is wanted, unless PostgreSQL took too long for it: the rest of the page is worth seeing all the same."""
+async def in_time(part: str, value: Awaitable[T], unknown: dict[str, str]) -> T | None:
+    """The part's value, or None if PostgreSQL took too long: the rest of the page is worth seeing all the same."""
     try:
-        return await wanted
+        return await value
     except Exception as error:
         if getattr(error, "sqlstate", None) != _TOO_LONG:
             raise

@@ -1,4 +1,4 @@
-"""The page /jobs/preview: what a verb would do to the jobs that match, before it is done."""
+"""The page /jobs/preview: the jobs that an operation would change, before it is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import model_validator
 
-from rowlock.dashboard.confirm import preview
+from rowlock.dashboard.bulk_runs import preview
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams
 from rowlock.dashboard.page import Page
@@ -41,10 +41,10 @@ class PreviewShown:
 
 
 async def load(context: RequestContext, params: PreviewParams) -> PreviewShown:
-    """Count them, as far as a second goes."""
+    """Count the jobs that the verb would change, for a second at most."""
     [at] = await context.reader.database.arun(schema.now())
-    shown = await preview(context, params.verb, params.filter(at))
-    return PreviewShown(at=at, preview=shown, queues=(await known_names(context.reader)).queues)
+    shown = await preview(context.reader, params.verb, params.filter(at))
+    return PreviewShown(at=at, preview=shown, queues=(await known_names(context)).queues)
 
 
 PAGE = Page(

@@ -1,4 +1,4 @@
-"""The page /queues: what lies in each queue and what becomes of each task, and whether somebody has paused them."""
+"""The page /queues: depths, rates, workers and pauses of queues and tasks."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ class QueuesShown:
 
 
 async def load(context: RequestContext, params: QueuesParams) -> QueuesShown:
-    """All of them at one moment."""
-    seen, pulses = await context.reader.database.aconverse(collect_glance_with_sparklines)
-    queues = _meant(seen.queues, params.named)
-    tasks = _meant({*seen.tasks, *context.app.tasks.names()}, params.named)
+    """Load queues and tasks at one moment."""
+    glance, pulses = await context.reader.database.aconverse(collect_glance_with_sparklines)
+    queues = _meant(glance.queues, params.named)
+    tasks = _meant({*glance.tasks, *context.app.tasks.names()}, params.named)
     return QueuesShown(
-        at=seen.at,
-        window=seen.window,
-        queues=tuple(_queue(name, seen, pulses.queues) for name in queues[:_MOST_SHOWN]),
+        at=glance.at,
+        window=glance.window,
+        queues=tuple(_queue(name, glance, pulses.queues) for name in queues[:_MOST_SHOWN]),
         more_queues=len(queues[_MOST_SHOWN:]),
-        tasks=tuple(_task(context, name, seen, pulses.tasks) for name in tasks[:_MOST_SHOWN]),
+        tasks=tuple(_task(context, name, glance, pulses.tasks) for name in tasks[:_MOST_SHOWN]),
         more_tasks=len(tasks[_MOST_SHOWN:]),
-        unknown=seen.unknown,
+        unknown=glance.unknown,
     )
 
 
@@ -78,19 +78,19 @@ def _meant(names: Iterable[str], part: str) -> list[str]:
     return sorted(name for name in names if part.casefold() in name.casefold())
 
 
-def _queue(name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> QueueShown:
+def _queue(name: str, glance: Glance, pulses: Mapping[str, Sparkline]) -> QueueShown:
     live = None
-    if seen.workers is not None:
-        live = sum(name in worker.queues for worker in seen.workers if worker.lease_left > timedelta(0))
-    pause = next((pause for pause in seen.pauses or () if pause.queue == name), None)
-    return QueueShown(name, seen.queues[name], live, pause, pulses.get(name, ()))
+    if glance.workers is not None:
+        live = sum(name in worker.queues for worker in glance.workers if worker.lease_left > timedelta(0))
+    pause = next((pause for pause in glance.pauses or () if pause.queue == name), None)
+    return QueueShown(name, glance.queues[name], live, pause, pulses.get(name, ()))
 
 
-def _task(context: RequestContext, name: str, seen: Glance, pulses: Mapping[str, Sparkline]) -> TaskShown:
+def _task(context: RequestContext, name: str, glance: Glance, pulses: Mapping[str, Sparkline]) -> TaskShown:
     known = context.app.tasks.get(name)
-    pause = next((pause for pause in seen.pauses or () if pause.task == name), None)
+    pause = next((pause for pause in glance.pauses or () if pause.task == name), None)
     breaker = None if known is None else known.spec.breaker
-    return TaskShown(name, seen.tasks.get(name, _QUIET), pause, breaker, pulses.get(name, ()))
+    return TaskShown(name, glance.tasks.get(name, _QUIET), pause, breaker, pulses.get(name, ()))
 
 
 PAGE = Page(

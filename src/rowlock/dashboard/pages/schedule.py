@@ -1,4 +1,4 @@
-"""The page /schedules/NAME: one schedule, what it will do and what it has done."""
+"""The page /schedules/NAME: one schedule, its next slots and its last ones."""
 
 from __future__ import annotations
 

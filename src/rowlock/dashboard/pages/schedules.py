@@ -1,4 +1,4 @@
-"""The page /schedules: every schedule, its rule in words, its next slot and what became of the last ones."""
+"""The page /schedules: every schedule, its rule in words, its next and last slots."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SchedulesShown:
 
 
 async def load(context: RequestContext, params: SchedulesParams) -> SchedulesShown:
-    """A page of them."""
+    """Load a page of schedules."""
     return await context.reader.database.aconverse(
         lambda: _page(params, tuple(context.app.tasks.names())), atomic=False
     )

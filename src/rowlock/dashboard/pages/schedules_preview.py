@@ -1,4 +1,4 @@
-"""The page /schedules-preview: what a rule would mean, before anybody saves it."""
+"""The page /schedules-preview: a rule in words and its next slots, before it is saved."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RuleForecast:
 
 
 def forecast(rule: Rule, now: datetime, *, anchor: datetime | None = None) -> RuleForecast:
-    """What a rule says, and the slots that it has after now."""
+    """A rule in words and its slots after now."""
     words, slots = rule_in_words(rule), list[datetime]()
     try:
         while len(slots) < MOST_SLOTS:
@@ -63,14 +63,14 @@ class RulePreviewParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class RulePreviewShown:
-    """What it means; None while nothing is asked."""
+    """The forecast; None without a rule."""
 
     at: datetime
     foreseen: RuleForecast | None
 
 
 async def load(context: RequestContext, params: RulePreviewParams) -> RulePreviewShown:
-    """Its words and its next slots, or what is wrong with it."""
+    """Load the rule's forecast, or what is wrong with the rule."""
     [at] = await context.reader.database.arun(schema.now())
     if not params.rule:
         return RulePreviewShown(at, None)

@@ -17,7 +17,7 @@ class WorkersParams(Params):
 
 
 async def load(context: RequestContext, params: WorkersParams) -> Fleet:
-    """The workers at one moment."""
+    """Load the workers at one moment."""
     return await context.reader.database.aconverse(lambda: watch(params.named or None))
 
 

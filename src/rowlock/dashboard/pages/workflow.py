@@ -1,4 +1,4 @@
-"""The page /workflows/{id}: what a workflow has done, what it waits for, and what can be said to it."""
+"""The page /workflows/{id}: a workflow's timeline, waits and signals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SignalShown:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowShown:
-    """A workflow as it was when somebody looked.
+    """A workflow at one moment.
 
     `lines` are its steps and branches, of a long one those that are shown; `steps` counts all by their state. `asks`
     are the signals that it waits for, with their forms; `undos` what was undone, or is about to be. `versions` are
@@ -97,35 +97,35 @@ class WorkflowShown:
 
     @property
     def running_since(self) -> datetime | None:
-        """Since when something runs that is not remembered yet."""
+        """Since when a step runs that is not recorded yet."""
         if self.job.state != "running" or self.job.started_at is None:
             return None
         ends = [line.step.ended_at for line in self.lines if isinstance(line, StepRow) and line.step.ended_at]
         return max([self.job.started_at, *(end for end in ends if end <= self.at)])
 
     def bar(self, line: StepRow | BranchRow, scale: TimeAxis) -> tuple[BarPart, ...]:
-        """How a line is drawn."""
+        """The bar of a row."""
         if isinstance(line, BranchRow):
             return (scale.piece("branch", line.started_at, line.ended_at or self.until),)
         return bar_parts(line.step, scale, self.until)
 
     def form(self, step: TimelineStep) -> SignalForm:
-        """The form by which a signal that is waited for is answered."""
+        """The form for a signal that it waits for."""
         return SignalForm.of(step.form)
 
     def has_come(self, step: TimelineStep) -> bool:
-        """Whether what it waits for is there already, and not taken yet."""
+        """Whether the signal that it waits for has come, and is not taken yet."""
         untaken = (one.received.signal.name for one in self.signals if one.received.taken_at is None)
         return not self.job.ended and step.name in untaken
 
     @property
     def forkable(self) -> tuple[str, ...]:
-        """The steps from which it can be gone on in a new job."""
+        """The steps from which it can be forked."""
         return tuple(line.step.key for line in self.lines if isinstance(line, StepRow) and line.can_fork)
 
 
 async def load(context: RequestContext, params: WorkflowParams) -> WorkflowShown:
-    """The workflow; for a job of a plain task, its own page is the place to look."""
+    """Load the workflow; a job of a plain task is redirected to its own page."""
     database = context.reader.database
     try:
         read = await database.aconverse(lambda: store.read(params.id, "its page"), atomic=False)

@@ -1,4 +1,4 @@
-"""The page /workflows: where workflows stand, and what they wait for."""
+"""The page /workflows: workflows, their state and their waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIMIT: Final = 50
 
 
 class WorkflowsParams(Params):
-    """Which workflows: those to which everything that is given applies. `before` is the `next` of the page before."""
+    """Which workflows: those that match all fields. `before` is the `next` of the page before."""
 
     workflow: str | None = None
     version: int | None = None
@@ -49,7 +49,7 @@ class WorkflowsShown:
 
 
 async def load(context: RequestContext, params: WorkflowsParams) -> WorkflowsShown:
-    """A page of them."""
+    """Load a page of workflows."""
     found = await context.reader.workflows.alist(
         workflow=params.workflow,
         version=params.version,

@@ -1,4 +1,4 @@
-"""The demo's page in the dashboard, and its buttons."""
+"""Page: the demo in the dashboard, and its buttons."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ STATEMENTS = (
     "step_record",
     "signal_send",
 )
-"""Those that the page speaks of."""
+"""The statements that the page shows."""
 
 
-class NothingAsked(Params):
-    """It shows what there is."""
+class DemoParams(Params):
+    """No parameters."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DemoShown:
     """The picture, and the statements that make it what it is: by name, as they are sent to PostgreSQL."""
 
     picture: Picture
@@ -48,44 +48,49 @@ class Shown:
     statements: dict[str, str]
 
 
-class OfWorker(Params):
-    """Which worker, and what with it."""
+class WorkerParams(Params):
+    """Which worker, and what to do with it."""
 
     number: int
     verb: Literal["start", "stop", "crash"]
 
 
-class OfSwitch(Params):
-    """What is to happen."""
+class SwitchParams(Params):
+    """What to do."""
 
     verb: Literal["flood", "stream", "dry", "hold", "release", "restart", "checkout"]
 
 
-class OfOrder(Params):
+class OrderParams(Params):
     """Which checkout, and what to say to it."""
 
     order: int
     approved: bool
 
 
-def page_of(sandbox: Sandbox) -> Page[NothingAsked]:
+def dashboard_of(app: Rowlock, sandbox: Sandbox, *, auth: Auth) -> Dashboard:
+    """The dashboard with the demo's page."""
+    return Dashboard(app, auth=auth, pages=[page_of(sandbox)], actions=actions_of(sandbox), packages=["rowlock.demo"])
+
+
+def page_of(sandbox: Sandbox) -> Page[DemoParams]:
     """The page."""
     statements: dict[str, str] = {name: Verbatim(_text(name)) for name in STATEMENTS}
 
-    async def load(_context: RequestContext, _params: NothingAsked) -> Shown:
-        return Shown(sandbox.picture, FLOOD, statements)
+    async def load(_context: RequestContext, _params: DemoParams) -> DemoShown:
+        return DemoShown(sandbox.picture, FLOOD, statements)
 
-    return Page("demo", "/demo", NothingAsked, Shown, load, says="The demo.", every=timedelta(milliseconds=500))
+    return Page("demo", "/demo", DemoParams, DemoShown, load, says="The demo.", every=timedelta(milliseconds=500))
 
 
 def actions_of(sandbox: Sandbox) -> tuple[Action[Any], ...]:
     """The buttons."""
 
-    async def to_worker(_context: RequestContext, params: OfWorker) -> ActionResult:
+    async def to_worker(_context: RequestContext, params: WorkerParams) -> ActionResult:
         verbs = {"start": sandbox.start, "stop": sandbox.stop, "crash": sandbox.crash}
-        return await _did(partial(verbs[params.verb], params.number))
+        return await _result_of(partial(verbs[params.verb], params.number))
 
-    async def switch(_context: RequestContext, params: OfSwitch) -> ActionResult:
+    async def switch(_context: RequestContext, params: SwitchParams) -> ActionResult:
         verbs: dict[str, Callable[[], str]] = {
             "flood": sandbox.flood,
             "stream": partial(sandbox.set_streaming, on=True),
@@ -95,27 +100,24 @@ def actions_of(sandbox: Sandbox) -> tuple[Action[Any], ...]:
             "restart": sandbox.restart_postgres,
             "checkout": sandbox.start_checkout,
         }
-        return await _did(verbs[params.verb])
+        return await _result_of(verbs[params.verb])
 
-    async def decide(_context: RequestContext, params: OfOrder) -> ActionResult:
-        return await _did(partial(sandbox.decide, params.order, approved=params.approved))
+    async def decide(_context: RequestContext, params: OrderParams) -> ActionResult:
+        return await _result_of(partial(sandbox.decide, params.order, approved=params.approved))
 
     return (
-        Action("/demo/workers/{number}/{verb}", "operator", OfWorker, to_worker, says="Start, stop or crash a worker."),
-        Action("/demo/orders/{order}", "operator", OfOrder, decide, says="Approve or refuse a checkout."),
-        Action("/demo/{verb}", "operator", OfSwitch, switch, says="Do something to the queue or to PostgreSQL."),
+        Action(
+            "/demo/workers/{number}/{verb}", "operator", WorkerParams, to_worker, says="Start, stop or crash a worker."
+        ),
+        Action("/demo/orders/{order}", "operator", OrderParams, decide, says="Approve or refuse a checkout."),
+        Action("/demo/{verb}", "operator", SwitchParams, switch, says="Do something to the queue or to PostgreSQL."),
     )
 
 
-async def _did(verb: Callable[[], str]) -> ActionResult:
+async def _result_of(verb: Callable[[], str]) -> ActionResult:
     # In a thread: they wait for processes and for PostgreSQL.
     return ActionResult(await asyncio.to_thread(verb))
 
 
 def _text(name: str) -> str:
     return (resources.files("rowlock.store") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-
-
-def dashboard_of(app: Rowlock, sandbox: Sandbox, *, auth: Auth) -> Dashboard:
-    """Serve this."""
-    return Dashboard(app, auth=auth, pages=[page_of(sandbox)], actions=actions_of(sandbox), packages=["rowlock.demo"])

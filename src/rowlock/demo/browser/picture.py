@@ -1,4 +1,4 @@
-"""What the demo's page shows at one moment: plain values."""
+"""Picture: all that the demo's page shows at one moment, as plain values."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from rowlock.demo.workers import LEASE_SECONDS, SLOTS, WorkerProcess, WorkerProc
 from rowlock.model.workflow.timeline import Timeline
 from rowlock.store.results import JobStatus
 from rowlock.store.stats.workers import WorkerRow
+
+_SHOWN = 24
+_NEWS = 14
+_KILLED = -9
+_CHECKOUT_STEPS = ("pick", "approval", "charge", "ship")
 
 CardState = Literal["starting", "working", "stopping", "stopped", "crashed"]
 
@@ -59,7 +64,7 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Everything."""
+    """The page's data."""
 
     seconds: float  # since it began
     story: str
@@ -85,15 +90,9 @@ class Picture:
     happenings: tuple[DemoEvent, ...]
 
 
-_SHOWN = 24
-_NEWS = 14
-_KILLED = -9
-_CHECKOUT_STEPS = ("pick", "approval", "charge", "ship")
-
-
 @dataclass(slots=True)
 class ButtonEffects:
-    """What a picture needs beside what was seen: what the buttons have done."""
+    """What the buttons have done, for the next picture."""
 
     streaming: bool = True
     postgres: str = "up"
@@ -103,54 +102,55 @@ class ButtonEffects:
     checkouts: dict[int, UUID] = field(default_factory=dict)  # by order
     timelines: dict[int, Timeline] = field(default_factory=dict)
 
-    def look_at_checkouts(self, app: Rowlock) -> None:
-        """See how far the workflows are."""
+    def refresh_checkouts(self, app: Rowlock) -> None:
+        """Read how far the workflows are."""
         self.timelines = {order: app.workflows.show(job_id) for order, job_id in self.checkouts.items()}
 
 
-def picture_now(drawing: ButtonEffects, watch: Watch, ledger: JobLog, crew: WorkerProcesses) -> Picture:
-    """This moment."""
-    scene = watch.scene()
+def picture_now(effects: ButtonEffects, watch: Watch, job_log: JobLog, processes: WorkerProcesses) -> Picture:
+    """The picture of this moment."""
+    state = watch.state()
     owners = {row.id: number for number, row in watch.workers.items()}
     held = defaultdict(list)
     for place in watch.places:
         if place.state == "running" and place.worker is not None:
             held[owners.get(place.worker)].append(place)
-    others = any(member.is_alive for member in crew)
+    others = any(member.is_alive for member in processes)
     cards = tuple(
-        _card(drawing, member, watch.workers.get(member.number), held[member.number], others=others) for member in crew
+        _card(effects, member, watch.workers.get(member.number), held[member.number], others=others)
+        for member in processes
     )
     due = [place for place in watch.places if place.state == "ready" and place.due_in <= 0]
     return Picture(
-        seconds=scene.at,
-        story=scene.story,
+        seconds=state.at,
+        story=state.story,
         cards=cards,
         ready=tuple(map(_chip, due[:_SHOWN])),
         ready_more=max(0, len(due) - _SHOWN),
-        delayed=scene.delayed,
+        delayed=state.delayed,
         ended=tuple(map(_chip, reversed(watch.ended))),
-        enqueued=scene.enqueued,
-        done=ledger.ended["succeeded"],
-        failed=ledger.ended["failed"],
-        retried=scene.retried,
-        rescued=scene.rescued,
-        crashes=scene.killed,
-        lost=scene.lost,
-        rates=scene.rates,
-        rate=sum(scene.rates[-5:]) / 5,
-        streaming=drawing.streaming,
-        snapshot=None if drawing.held_since is None else time.monotonic() - drawing.held_since,
-        dead_rows=drawing.dead_rows,
-        postgres=drawing.postgres,
-        checkouts=tuple(_checkout(order, line) for order, line in sorted(drawing.timelines.items(), reverse=True)),
-        happenings=tuple(reversed(scene.happenings[-_NEWS:])),
+        enqueued=state.enqueued,
+        done=job_log.ended["succeeded"],
+        failed=job_log.ended["failed"],
+        retried=state.retried,
+        rescued=state.rescued,
+        crashes=state.killed,
+        lost=state.lost,
+        rates=state.rates,
+        rate=sum(state.rates[-5:]) / 5,
+        streaming=effects.streaming,
+        snapshot=None if effects.held_since is None else time.monotonic() - effects.held_since,
+        dead_rows=effects.dead_rows,
+        postgres=effects.postgres,
+        checkouts=tuple(_checkout(order, line) for order, line in sorted(effects.timelines.items(), reverse=True)),
+        happenings=tuple(reversed(state.happenings[-_NEWS:])),
     )
 
 
 def _card(
-    drawing: ButtonEffects, member: WorkerProcess, row: WorkerRow | None, held: Iterable[JobStatus], *, others: bool
+    effects: ButtonEffects, member: WorkerProcess, row: WorkerRow | None, held: Iterable[JobStatus], *, others: bool
 ) -> WorkerCard:
-    state = _state(drawing, member, row)
+    state = _state(effects, member, row)
     dead = state == "crashed"
     jobs = tuple(_chip(place, ghost=dead) for place in held)
     left = None if row is None else row.lease
@@ -166,16 +166,16 @@ def _card(
     )
 
 
-def _state(drawing: ButtonEffects, member: WorkerProcess, row: WorkerRow | None) -> CardState:
+def _state(effects: ButtonEffects, member: WorkerProcess, row: WorkerRow | None) -> CardState:
     if member.is_alive:
-        if member.process.pid in drawing.stopping:
+        if member.process.pid in effects.stopping:
             return "stopping"
         return "working" if row is not None and row.pid == member.process.pid else "starting"
     return "crashed" if member.process.returncode == _KILLED else "stopped"
 
 
 def says_of(state: CardState, jobs: tuple[JobChip, ...], lease: float | None, *, others: bool) -> str:
-    """What stands below a worker; `others` says whether anybody lives who could take back what a dead one held."""
+    """The sentence below a worker; `others` says that a live worker could take back what a dead one held."""
     count = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}"
     match state:
         case "working":

@@ -1,4 +1,4 @@
-"""The demo itself: feed the queue, kill a worker now and then, and keep watching."""
+"""Run: feed the queue, kill a worker now and then, and watch."""
 
 from __future__ import annotations
 
@@ -12,23 +12,17 @@ from pathlib import Path
 from random import Random
 
 from rowlock.app.app import Rowlock
-from rowlock.db.embedded.server import EmbeddedPostgres
-from rowlock.db.errors import readable_errors
-from rowlock.db.session import connect
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.demo.database import demo_database
 from rowlock.demo.job_log import Audit, JobLog
-from rowlock.demo.tasks import stream, tasks
+from rowlock.demo.tasks import stream
 from rowlock.demo.watch import DemoState, Watch
-from rowlock.demo.workers import WorkerProcess, WorkerProcesses
-from rowlock.errors import EmbeddedError
-
-WORKERS = 3
-DATABASE = "rowlock_demo"
+from rowlock.demo.workers import WORKERS, WorkerProcess, WorkerProcesses
 
 _TICK = 0.2
 # More than this waiting, and the stream pauses: a slow machine shows the same demo at its own speed.
 _MOST_OPEN = 600
-# Between two looks at what a frozen worker holds: a statement that it had sent before may still be under way.
+# Seconds between two reads of what a frozen worker holds: a statement that it sent before may still be under way.
 _SETTLING = 0.05
 
 
@@ -50,7 +44,7 @@ ONCE = RunPlan(jobs=300, rate=200.0, longest=0.5, kills=(0.1, 0.4), start_after=
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What happened, from a look at every single job after the workers had stopped, and all that was seen before."""
+    """The result: an audit of every single job after the workers have stopped, and all that was watched before."""
 
     audit: Audit
     watch: Watch
@@ -61,13 +55,13 @@ class TerminalRun:
     """One run of the demo."""
 
     def __init__(
-        self, plan: RunPlan, *, app: Rowlock, crew: WorkerProcesses, database: ReconnectingSyncConnection
+        self, plan: RunPlan, *, app: Rowlock, processes: WorkerProcesses, database: ReconnectingSyncConnection
     ) -> None:
         self._plan = plan
         self._app = app
-        self._crew = crew
-        self._ledger = JobLog()
-        self._watch = Watch(database=database, ledger=self._ledger, crew=crew)
+        self._processes = processes
+        self._job_log = JobLog()
+        self._watch = Watch(database=database, job_log=self._job_log, processes=processes)
         self._calls = stream(Random(), longest=plan.longest)
         self._fed_at = 0.0
         self._credit = 0.0
@@ -75,25 +69,27 @@ class TerminalRun:
         self._next_kill = plan.kills[0]
 
     def run(self, show: Callable[[DemoState], None], asked_to_stop: Callable[[], bool]) -> RunReport:
-        """Play until it is over or somebody asks to stop; then stop the workers and look for every job."""
+        """Run until the end or until asked to stop; then stop the workers and look for every job."""
         while not self._is_over() and not asked_to_stop():
             self._feed()
-            self._mind_crew()
-            self._watch.look()
+            self._mind_processes()
+            self._watch.refresh()
             self._kill_when_due()
-            show(self._watch.scene())
+            show(self._watch.state())
             time.sleep(_TICK)
-        show(self._watch.scene("Stopping: workers finish or hand back what they hold, then every job is looked for."))
+        show(self._watch.state("Stopping: workers finish or hand back what they hold, then every job is looked for."))
         finished = self._has_finished()
-        self._crew.stop()
-        self._watch.look()
+        self._processes.stop()
+        self._watch.refresh()
         return RunReport(audit=self._watch.audit(), watch=self._watch, finished=finished)
 
     def _is_over(self) -> bool:
         return self._watch.at > self._plan.limit or (self._plan.jobs is not None and self._has_finished())
 
     def _has_finished(self) -> bool:
-        return len(self._ledger.enqueued) >= (self._wanted or 0) and not self._ledger.open and not self._kills_missing()
+        return (
+            len(self._job_log.enqueued) >= (self._wanted or 0) and not self._job_log.open and not self._kills_missing()
+        )
 
     def _kills_missing(self) -> bool:
         return self._plan.jobs is not None and len(self._watch.victims) < len(self._plan.kills)
@@ -104,43 +100,47 @@ class TerminalRun:
         swell = 1.0 if self._plan.jobs else 1.0 + 0.4 * math.sin(at / 4)
         self._credit = min(self._credit + (at - self._fed_at) * self._plan.rate * swell, self._plan.rate)
         self._fed_at = at
-        if self._wanted is not None and not self._ledger.open and self._ledger.enqueued and self._kills_missing():
-            self._wanted = max(self._wanted, len(self._ledger.enqueued)) + 50  # the machine was faster than the plan
-        room = _MOST_OPEN - len(self._ledger.open)
+        if self._wanted is not None and not self._job_log.open and self._job_log.enqueued and self._kills_missing():
+            self._wanted = max(self._wanted, len(self._job_log.enqueued)) + 50  # the machine was faster than the plan
+        room = _MOST_OPEN - len(self._job_log.open)
         if self._wanted is not None:
-            room = min(room, self._wanted - len(self._ledger.enqueued))
+            room = min(room, self._wanted - len(self._job_log.enqueued))
         count = min(int(self._credit), room)
         if count > 0:
             self._credit -= count
-            self._ledger.add(str(job.id) for job in self._app.enqueue_many(islice(self._calls, count)))
+            self._job_log.add(str(job.id) for job in self._app.enqueue_many(islice(self._calls, count)))
 
-    def _mind_crew(self) -> None:
-        for member in self._crew.fallen():
+    def _mind_processes(self) -> None:
+        for member in self._processes.fallen():
             self._watch.fell(member)
-        for member in self._crew.start_again():
+        for member in self._processes.start_again():
             self._watch.started(member)
 
     def _kill_when_due(self) -> None:
         kills, killed = self._plan.kills, len(self._watch.victims)
         if self._plan.jobs is None:
-            if self._watch.at >= self._next_kill and all(member.is_alive for member in self._crew) and self._kill_one():
+            if (
+                self._watch.at >= self._next_kill
+                and all(member.is_alive for member in self._processes)
+                and self._kill_one()
+            ):
                 self._next_kill = self._watch.at + kills[(killed + 1) % len(kills)]
-        elif killed < len(kills) and self._ledger.ended.total() >= kills[killed] * self._plan.jobs:
+        elif killed < len(kills) and self._job_log.ended.total() >= kills[killed] * self._plan.jobs:
             self._kill_one()
 
     def _kill_one(self) -> bool:
         """Kill a worker, once it has been seen to hold jobs while it could not move."""
-        for member in sorted(self._crew, key=self._preference):
+        for member in sorted(self._processes, key=self._preference):
             worker = self._watch.workers.get(member.number)
             if worker is None or worker.lease <= 0 or not member.is_alive:
                 continue
-            self._crew.freeze(member)
+            self._processes.freeze(member)
             held = self._surely_held(worker.id)
             if held:
-                self._crew.kill(member, start_after=self._plan.start_after)
+                self._processes.kill(member, start_after=self._plan.start_after)
                 self._watch.killed(member, worker.id, held)
                 return True
-            self._crew.thaw(member)
+            self._processes.thaw(member)
         return False
 
     def _preference(self, member: WorkerProcess) -> tuple[bool, int]:
@@ -159,35 +159,10 @@ class TerminalRun:
 
 @contextmanager
 def started(plan: RunPlan, folder: Path) -> Iterator[TerminalRun]:
-    """Everything that a demo needs, running: a server in the folder, an empty database, the workers."""
+    """A run with all that it needs: a server in the folder, an empty database, the workers."""
     with ExitStack() as stack:
-        server, app, url = stack.enter_context(prepared(folder))
+        server, app, url = stack.enter_context(demo_database(folder))
         database = ReconnectingSyncConnection(url, app.database.schema, name="rowlock demo")
         stack.callback(database.close)
-        crew = stack.enter_context(WorkerProcesses(size=WORKERS, url=url, folder=server.folder))
-        yield TerminalRun(plan, app=app, crew=crew, database=database)
-
-
-@contextmanager
-def prepared(folder: Path) -> Iterator[tuple[EmbeddedPostgres, Rowlock, str]]:
-    """A server in the folder, the demo's app on an empty database there, and its address."""
-    with ExitStack() as stack:
-        server = stack.enter_context(EmbeddedPostgres(folder))
-        if not server.owner:
-            raise EmbeddedError(f"something runs in {server.folder} already; end it, or give the demo another folder")
-        # Nothing in here belongs into anyone's repository.
-        (server.folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        url = _empty_database(server)
-        app = stack.enter_context(Rowlock(url))
-        stack.enter_context(readable_errors(app.database))
-        app.include(tasks)
-        app.migrate()
-        yield server, app, url
-
-
-def _empty_database(server: EmbeddedPostgres) -> str:
-    """A database of the demo's own, made anew: whatever else lies in the folder is left alone."""
-    with connect(server.url, name="rowlock demo") as connection:
-        connection.execute(f"drop database if exists {DATABASE} with (force)")
-        connection.execute(f"create database {DATABASE}")
-    return server.url_of(DATABASE)
+        processes = stack.enter_context(WorkerProcesses(size=WORKERS, url=url, folder=server.folder))
+        yield TerminalRun(plan, app=app, processes=processes, database=database)
