@@ -480,7 +480,7 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     workers.find_dead: [workers.find_dead(worker=WORKER, pause=timedelta(seconds=1))],
     workers.take_duty: [workers.take_duty("rescue"), workers.take_duty("rescue", worker=WORKER)],
     workers.take_turn: [workers.take_turn("keys", every=timedelta(minutes=1))],
-    workers.finish: [workers.finish("keys")],
+    workers.finish_duty: [workers.finish_duty("keys")],
     workers.bury: [workers.bury()],
     workers.tell: [workers.tell(worker=WORKER, stuck=2, stopping=True)],
     workers.park: [workers.park(worker=WORKER, queues=["q"])],

@@ -117,7 +117,7 @@ class ReconnectingSyncConnection:
 
     def finish(self, duty: str) -> None:
         """Say that the duty whose turn we had is done; else it is due again within a minute."""
-        self.run(workers.finish(duty))
+        self.run(workers.finish_duty(duty))
 
     def _take(self, duty: str, query: Query[DutyTurn]) -> DutyTurn:
         [taken] = self.run(query)

@@ -217,6 +217,6 @@ def take_turn(duty: str, *, every: timedelta) -> Query[DutyTurn]:
     return Query("duty_turn", {"duty": duty, "every": interval(every)}, lambda row: DutyTurn(*row))
 
 
-def finish(duty: str) -> Query[str]:
+def finish_duty(duty: str) -> Query[str]:
     """Say that a duty whose turn we had is done."""
     return Query("duty_done", {"duty": duty}, first)
