@@ -56,7 +56,7 @@ def rowlock_url(rowlock_server: str, rowlock_template: str, monkeypatch: pytest.
 @pytest.fixture
 def rowlock_app(rowlock_url: str, pytestconfig: pytest.Config) -> Iterator[Rowlock]:
     """Your app, on a database of this test's own; `rowlock_app` in pytest's settings, or $ROWLOCK_APP, names it."""
-    from rowlock.cli.load import load_app  # noqa: PLC0415  see above
+    from rowlock.cli.shared.import_app import load_app  # noqa: PLC0415  see above
     from rowlock.testing import moved  # noqa: PLC0415  see above
 
     target = pytestconfig.getini("rowlock_app") or os.environ.get("ROWLOCK_APP")

@@ -17,7 +17,7 @@ from rowlock.store import workers as worker_store
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.cli.terminals import Terminal
-from tests.cli.test_words import HOSTILE
+from tests.cli.test_text import HOSTILE
 from tests.depth import deep
 from tests.engine import Engine
 from tests.waiting import until

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from rowlock.cli.tables import Column, console, table
-from tests.cli.test_words import HOSTILE
+from rowlock.cli.shared.tables import Column, console, table
+from tests.cli.test_text import HOSTILE
 
 ID = "0198c0de-0000-7000-8000-000000000001"
 COLUMNS = [Column("id", least=36), Column("state", least=9), Column("task", least=11), Column("note", least=12, rank=1)]

@@ -1506,7 +1506,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a mistyped name is paused, and the right one goes on",
         "tests/cli/test_queues.py::test_a_pause_of_a_name_that_nobody_uses_is_refused",
         [
-            Change("cli/pausing.py", "        if not halt.anyway:\n", "        if False:\n"),
+            Change("cli/shared/pause_options.py", "        if not typed.anyway:\n", "        if False:\n"),
         ],
     ),
     Mutant(
@@ -1535,19 +1535,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "cli-terminate-whole-id",
         "a command takes whole ids only, and tables show parts of them",
         "tests/cli/test_jobs.py::test_a_part_of_an_id_is_enough",
-        [Change("cli/workflows/terminate.py", "type=JOB_ID", "type=click.UUID")],
+        [Change("cli/workflows/change.py", "type=JOB_ID", "type=click.UUID")],
     ),
     Mutant(
         "cli-narrow-note",
         "in a narrow terminal ids take the room of what went wrong",
         "tests/cli/test_workflows.py::test_in_a_narrow_terminal_the_note_is_there_and_ids_are_their_ends",
-        [Change("cli/tables.py", "return SHOWN if console().width < _WIDE else 36", "return 36")],
+        [Change("cli/shared/tables.py", "return SHOWN if console().width < _WIDE else 36", "return 36")],
     ),
     Mutant(
         "signal-part-before-key",
         "a part of an id, however short, sends a signal to a workflow that nobody has named",
         "tests/cli/test_signal.py::test_a_part_of_an_id_is_tried_when_it_is_no_key",
-        [Change("cli/ids.py", 'len(typed.strip("…")) >= SHOWN and ', "")],
+        [Change("cli/shared/ids.py", 'len(typed.strip("…")) >= SHOWN and ', "")],
     ),
     Mutant(
         "log-delay-repr",
@@ -1570,14 +1570,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "cli-rates",
         "one job in three minutes is 0.005/s",
-        "tests/cli/test_words.py::test_a_rate_is_said_in_the_unit_that_says_it_best",
-        [Change("cli/figures.py", 'f"{60 * value:.2g}/min" if value', 'f"{value:.2g}/s" if value')],
+        "tests/cli/test_text.py::test_a_rate_is_said_in_the_unit_that_says_it_best",
+        [Change("cli/shared/text.py", 'f"{60 * value:.2g}/min" if value', 'f"{value:.2g}/s" if value')],
     ),
     Mutant(
         "cli-since-hint",
         "who looks for what failed in the last hour is shown what was created in it, and not told",
         "tests/cli/test_jobs.py::test_of_ended_jobs_since_is_told_from_ended_since",
-        [Change("cli/jobs/list.py", " and not asked.is_of_ended:", " and False:")],
+        [Change("cli/jobs/list.py", " and not job_filter.is_of_ended:", " and False:")],
     ),
     Mutant(
         "cli-note-rank",
@@ -1625,7 +1625,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "pause-brandnew",
         "a queue that only a task of the app names cannot be paused before its first job",
         "tests/cli/test_queues.py::test_a_queue_that_only_a_task_of_the_app_names_can_be_paused",
-        [Change("cli/pausing.py", "*(task.spec.queue for task in app.tasks), ", "")],
+        [Change("cli/shared/pause_options.py", "*(task.spec.queue for task in app.tasks), ", "")],
     ),
     Mutant(
         "django-lifespan-lasts",
@@ -1750,7 +1750,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/cli/test_jobs.py::test_secrets_are_masked_unless_they_are_asked_for",
         [
             Change(
-                "cli/masking.py",
+                "cli/shared/output.py",
                 "    return value if reveal else mask",
                 "    return value if reveal or True else mask",
             )

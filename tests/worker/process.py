@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rowlock import Retry, Rowlock, current_job
-from rowlock.cli.processes import end_with
+from rowlock.cli.supervisor import end_with
 
 app = Rowlock(sys.argv[1] if __name__ == "__main__" else "postgresql://nobody@nowhere/none")
 

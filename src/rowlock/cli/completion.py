@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from rowlock.cli.output import EXIT_CODES
+from rowlock.cli.shared.output import EXIT_CODES
 
 # No shell asks for anything else, and a database is not asked: a key press must not wait for one.
 SHELLS = ("bash", "zsh", "fish")

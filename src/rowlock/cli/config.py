@@ -11,10 +11,10 @@ import click
 from click.core import ParameterSource
 
 from rowlock.app.app import Rowlock
-from rowlock.cli import words
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES, json_option, print_json
-from rowlock.cli.parameters import worker_options
+from rowlock.cli.shared import text
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option
+from rowlock.cli.shared.output import EXIT_CODES, json_option, print_json
+from rowlock.cli.shared.worker_options import worker_options
 from rowlock.db.address import Address, Schema
 from rowlock.db.setting import SettingValue
 from rowlock.errors import NotConfigured
@@ -30,7 +30,7 @@ Value = str | float | timedelta | Sequence[str] | Mapping[str, float] | Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class SettingInForce:
     """A setting as it is in force, and where it came from."""
 
     name: str
@@ -46,7 +46,7 @@ class InForce:
 @click.pass_context
 def config(
     ctx: click.Context,
-    choice: Choice,
+    choice: AppChoice,
     /,
     *,
     as_json: bool,
@@ -72,30 +72,30 @@ def config(
         _print([(one.name, _in_words(one.value), one.source) for one in settings])
 
 
-def _of_app(ctx: click.Context, choice: Choice) -> Iterator[InForce]:
+def _of_app(ctx: click.Context, choice: AppChoice) -> Iterator[SettingInForce]:
     app = choice.open()
-    yield InForce("app", choice.app, _source(ctx, "app"))
+    yield SettingInForce("app", choice.app, _source(ctx, "app"))
     yield _url(app)
-    yield InForce("schema", app.database.schema, _said(app.database.named_schema))
+    yield SettingInForce("schema", app.database.schema, _said(app.database.named_schema))
     yield from _reach(app)
-    yield InForce("imports", app.imports, _CONSTRUCTOR if app.imports else _DEFAULT)
+    yield SettingInForce("imports", app.imports, _CONSTRUCTOR if app.imports else _DEFAULT)
     keep = {"succeeded": app.keep.succeeded, "failed": app.keep.failed, "cancelled": app.keep.cancelled}
-    yield InForce("keep", keep, _DEFAULT if app.keep == Keep() else _CONSTRUCTOR)
+    yield SettingInForce("keep", keep, _DEFAULT if app.keep == Keep() else _CONSTRUCTOR)
 
 
-def _url(app: Rowlock) -> InForce:
+def _url(app: Rowlock) -> SettingInForce:
     try:
-        return InForce("url", str(app.database.address), _said(app.database.address))
+        return SettingInForce("url", str(app.database.address), _said(app.database.address))
     except NotConfigured as error:
-        return InForce("url", None, str(error))
+        return SettingInForce("url", None, str(error))
 
 
-def _reach(app: Rowlock) -> Iterator[InForce]:
+def _reach(app: Rowlock) -> Iterator[SettingInForce]:
     """How the database is reached."""
     pooler, listen, deadline = app.database.pooler, app.database.listen_url, app.database.deadline
-    yield InForce("pooler", pooler.value, _said(pooler))
-    yield InForce("listen_url", None if listen.value is None else redact_address(listen.value), _said(listen))
-    yield InForce("deadline", deadline.value, _said(deadline))
+    yield SettingInForce("pooler", pooler.value, _said(pooler))
+    yield SettingInForce("listen_url", None if listen.value is None else redact_address(listen.value), _said(listen))
+    yield SettingInForce("deadline", deadline.value, _said(deadline))
 
 
 def _said(place: Address | Schema | SettingValue[Any]) -> str:
@@ -105,10 +105,10 @@ def _said(place: Address | Schema | SettingValue[Any]) -> str:
     return _CONSTRUCTOR if place.source.endswith("=") else place.source
 
 
-def _of_worker(ctx: click.Context, values: Mapping[str, Value]) -> Iterator[InForce]:
+def _of_worker(ctx: click.Context, values: Mapping[str, Value]) -> Iterator[SettingInForce]:
     for name in (option.name for option in ctx.command.params):
         if name in values:
-            yield InForce(name, values[name], _source(ctx, name))
+            yield SettingInForce(name, values[name], _source(ctx, name))
 
 
 def _source(ctx: click.Context, name: str) -> str:
@@ -152,7 +152,7 @@ def _in_words(value: Value) -> str:
 
 
 def _print(rows: Sequence[tuple[str, str, str]]) -> None:
-    safe = [[words.line(cell) for cell in row] for row in [("setting", "value", "from"), *rows]]
+    safe = [[text.line(cell) for cell in row] for row in [("setting", "value", "from"), *rows]]
     widths = [max(len(row[column]) for row in safe) for column in range(2)]
     for name, value, source in safe:
         click.echo(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {source}")

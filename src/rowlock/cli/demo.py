@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowlock.cli.dashboard.extra import with_extra
-from rowlock.cli.options import debug_option
+from rowlock.cli.dashboard import with_extra
+from rowlock.cli.shared.options import debug_option
 
 if TYPE_CHECKING:
     from rowlock.demo.job_log import Audit

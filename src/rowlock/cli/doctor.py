@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowlock.cli import moments, words
-from rowlock.cli.masking import masked
-from rowlock.cli.opened import opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES, json_option, print_json
+from rowlock.cli.shared import text, times
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES, json_option, masked, print_json
 from rowlock.model.checkup import LEVELS, Checkup, Finding, Level
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ _LEVEL_WIDTH = 7
 
 
 def _span(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> timedelta:
-    length = moments.span(typed)
+    length = times.span(typed)
     if not length:
         raise click.BadParameter("it must be more than nothing; write 60s")
     return length
@@ -53,12 +51,12 @@ def _span(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> timed
 @json_option
 @app_options(required=False)
 @debug_option
-def doctor(choice: Choice, *, target: timedelta, fail_on: Level, as_json: bool) -> None:
+def doctor(choice: AppChoice, *, target: timedelta, fail_on: Level, as_json: bool) -> None:
     """Say whether the database is healthy, line by line, and what to do.
 
     A few jobs are made, claimed and undone to see what they cost; nothing of it stays.
     """
-    with opened(choice) as app:
+    with open_app(choice) as app:
         checkup = masked(app.doctor(target=target))
     if as_json:
         print_json(checkup.to_dict())
@@ -71,7 +69,7 @@ def doctor(choice: Choice, *, target: timedelta, fail_on: Level, as_json: bool) 
 def _show(checkup: Checkup) -> None:
     from rich.text import Text  # noqa: PLC0415  draws
 
-    from rowlock.cli.tables import console  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import console  # noqa: PLC0415  draws
 
     out = console()
     width = max(len(finding.name) for finding in checkup.findings)
@@ -82,7 +80,7 @@ def _show(checkup: Checkup) -> None:
             for line in _details(finding):
                 _print(out, line, indent=_INDENT + _LEVEL_WIDTH)
     counts = {level: len(list(checkup.at_level(level))) for level in reversed(LEVELS)}
-    out.print(Text(f"\n{words.instant(checkup.at)}: " + ", ".join(f"{n} {level}" for level, n in counts.items())))
+    out.print(Text(f"\n{text.instant(checkup.at)}: " + ", ".join(f"{n} {level}" for level, n in counts.items())))
 
 
 def _print(out: Console, text: Text, *, indent: int) -> None:
@@ -97,7 +95,7 @@ def _heading(finding: Finding, width: int) -> Text:
     from rich.text import Text  # noqa: PLC0415  draws
 
     heading = Text(f"{finding.level:<{_LEVEL_WIDTH}}", style=_COLOURS[finding.level])
-    said = f"{finding.name:<{width + 2}}{words.line(finding.figure)}"
+    said = f"{finding.name:<{width + 2}}{text.line(finding.figure)}"
     return heading.append(said, style="dim" if finding.level == "green" else "default")
 
 
@@ -106,7 +104,7 @@ def _details(finding: Finding) -> Iterator[Text]:
     from rich.text import Text  # noqa: PLC0415  draws
 
     if finding.do is not None:
-        yield Text(words.line(finding.says))
-        yield Text(f"do: {words.line(finding.do)}")
+        yield Text(text.line(finding.says))
+        yield Text(f"do: {text.line(finding.do)}")
     elif finding.group == "load":
-        yield Text(words.line(finding.says), style="dim")
+        yield Text(text.line(finding.says), style="dim")

@@ -8,12 +8,10 @@ from uuid import UUID
 
 import click
 
-from rowlock.cli import words
-from rowlock.cli.ids import JOB_ID, whole_id
-from rowlock.cli.masking import masked
-from rowlock.cli.opened import opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, print_json
+from rowlock.cli.shared import text
+from rowlock.cli.shared.ids import JOB_ID, whole_id
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, masked, print_json
 from rowlock.model.explanation import Explanation
 
 
@@ -22,12 +20,12 @@ from rowlock.model.explanation import Explanation
 @json_option
 @app_options(required=False)
 @debug_option
-def explain(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
+def explain(choice: AppChoice, *, job_id: UUID | str, as_json: bool) -> None:
     """Say why a job is not running, or what became of it.
 
     One sentence, the facts behind it, and what to do. With --app, its arguments are also held against that code.
     """
-    with opened(choice) as app:
+    with open_app(choice) as app:
         job_id = whole_id(app, job_id)
         found = masked(app.explain(job_id))
     if as_json:
@@ -39,17 +37,17 @@ def explain(choice: Choice, *, job_id: UUID | str, as_json: bool) -> None:
 
 
 def _show(found: Explanation) -> None:
-    click.echo(words.line(found.says))
+    click.echo(text.line(found.says))
     facts = dict(_facts(found))
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
-        click.echo(f"  {name:{width}}  {words.line(value)}")
+        click.echo(f"  {name:{width}}  {text.line(value)}")
     for sentence in found.also:
-        click.echo(f"also: {words.line(sentence)}")
+        click.echo(f"also: {text.line(sentence)}")
     for part, why in found.unknown.items():
-        click.echo(f"not known: {words.line(part)} ({words.line(why)})")
+        click.echo(f"not known: {text.line(part)} ({text.line(why)})")
     if found.do is not None:
-        click.echo(f"do: {words.line(found.do)}")
+        click.echo(f"do: {text.line(found.do)}")
 
 
 def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
@@ -63,9 +61,9 @@ def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
 def _said(value: object, now: datetime) -> str:
     match value:
         case datetime():
-            return f"{words.instant(value)} ({words.age(value, now)})"
+            return f"{text.instant(value)} ({text.age(value, now)})"
         case timedelta():
-            return f"-{words.span(value)}" if value < timedelta(0) else words.span(value)
+            return f"-{text.span(value)}" if value < timedelta(0) else text.span(value)
         case bool():
             return "yes" if value else "no"
         case int():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import json_option, print_json
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option
+from rowlock.cli.shared.output import json_option, print_json
 from rowlock.db.database import Database
 from rowlock.db.errors import readable_errors
 from rowlock.store.roles import names
@@ -24,7 +24,7 @@ from rowlock.store.roles import names
 @click.option("--sql", is_flag=True, help="Print the SQL that would be run, and change nothing.")
 @json_option
 @debug_option
-def migrate(choice: Choice, *, roles: bool, sql: bool, as_json: bool) -> None:
+def migrate(choice: AppChoice, *, roles: bool, sql: bool, as_json: bool) -> None:
     """Bring the database's schema up to date.
 
     Safe to run from many places at once, and again and again. Without --app it takes the database from --url,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import click
 
-from rowlock.cli import words
 from rowlock.cli.bench import bench
 from rowlock.cli.completion import completion
 from rowlock.cli.config import config
@@ -18,11 +17,11 @@ from rowlock.cli.doctor import doctor
 from rowlock.cli.explain import explain
 from rowlock.cli.jobs import jobs
 from rowlock.cli.migrate import migrate
-from rowlock.cli.options import is_debugging
-from rowlock.cli.output import EXIT_CODES_OF_VERBS, INTERRUPTED, NOTHING_MATCHED
-from rowlock.cli.paging import OURSELVES
 from rowlock.cli.queues import queues
 from rowlock.cli.schedules import schedules
+from rowlock.cli.shared import text
+from rowlock.cli.shared.options import is_debugging
+from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, INTERRUPTED, NOTHING_MATCHED, OURSELVES
 from rowlock.cli.stats import stats
 from rowlock.cli.tasks import tasks
 from rowlock.cli.worker import worker
@@ -46,7 +45,7 @@ class Program(click.Group):
             if is_debugging(ctx):
                 raise
             refused = _NotThere if isinstance(error, JobNotFound | ScheduleNotFound) else click.ClickException
-            raise refused(words.line(_sentence(error))) from error
+            raise refused(text.line(_sentence(error))) from error
         except (KeyboardInterrupt, click.Abort):  # Abort: Ctrl-C, or the end of the input, at a question
             raise click.exceptions.Exit(INTERRUPTED) from None
 

@@ -8,14 +8,12 @@ from datetime import datetime, timedelta
 import click
 
 from rowlock.app.app import Rowlock
-from rowlock.cli import figures, words
-from rowlock.cli.masking import masked
-from rowlock.cli.opened import opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
-from rowlock.cli.queues.list import show_queues
-from rowlock.cli.tasks.list import show_tasks
-from rowlock.cli.watching import watch_option, watched
+from rowlock.cli.queues import show_queues
+from rowlock.cli.shared import text
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, print_json
+from rowlock.cli.shared.watch import watch_option, watched
+from rowlock.cli.tasks import show_tasks
 from rowlock.cli.workers import show_workers
 from rowlock.db.errors import readable_errors
 from rowlock.errors import RowlockError
@@ -31,13 +29,13 @@ _OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancell
 @json_option
 @app_options(required=False)
 @debug_option
-def stats(choice: Choice, *, watch: bool, as_json: bool) -> None:
+def stats(choice: AppChoice, *, watch: bool, as_json: bool) -> None:
     """Show queues, tasks, workers and the database at one moment.
 
     Rates are over the last full minutes, totals over the last hour. `?` is what could not be learned: the last lines
     say why. With --watch it is shown anew every second, until Ctrl-C.
     """
-    with opened(choice) as app:
+    with open_app(choice) as app:
         if watch:
             watched(lambda: _look(app, as_json=as_json))
         else:
@@ -65,12 +63,10 @@ def _last_hour(app: Rowlock) -> dict[str, int] | None:
 
 
 def _show(found: Stats, pauses: list[Pause], totals: dict[str, int] | None) -> None:
-    from rowlock.cli.tables import facts  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import print_facts  # noqa: PLC0415  draws
 
-    click.echo(f"{words.instant(found.at)}, rates over {words.span(found.window)}")
-    hour = (
-        figures.UNKNOWN if totals is None else ", ".join(f"{totals[name]:,} {said}" for name, said in _OUTCOMES.items())
-    )
+    click.echo(f"{text.instant(found.at)}, rates over {text.span(found.window)}")
+    hour = text.UNKNOWN if totals is None else ", ".join(f"{totals[name]:,} {said}" for name, said in _OUTCOMES.items())
     click.echo(f"last hour: {hour}")
     if found.queues:
         click.echo()
@@ -81,59 +77,59 @@ def _show(found: Stats, pauses: list[Pause], totals: dict[str, int] | None) -> N
     if found.fleet.workers:
         click.echo()
         show_workers(found.fleet.workers, found.at)
-    facts(dict(_fleet(found.fleet)), title="\nfleet")
-    facts(dict(_database(found.database, found.at)), title="\ndatabase")
+    print_facts(dict(_fleet(found.fleet)), title="\nfleet")
+    print_facts(dict(_database(found.database, found.at)), title="\ndatabase")
     _show_waits(found.database)
     _show_snapshots(found.database)
     if found.unknown:
-        facts(found.unknown, title="\nunknown")
+        print_facts(found.unknown, title="\nunknown")
 
 
 def _fleet(fleet: FleetStats) -> Iterator[tuple[str, str]]:
-    yield "workers", figures.UNKNOWN if fleet.workers is None else f"{len(fleet.workers):,}"
+    yield "workers", text.UNKNOWN if fleet.workers is None else f"{len(fleet.workers):,}"
     yield "rescued", _recent(fleet.rescued)
     yield "poisoned", _recent(fleet.poisoned)
     if fleet.suspects is not None and fleet.suspects.oldest is not None:
         suspects = fleet.suspects
         yield (
             "suspects",
-            f"{figures.counted(suspects.waiting)} waiting, the first for {figures.lasting(suspects.oldest)}",
+            f"{text.known_count(suspects.waiting)} waiting, the first for {text.known_span(suspects.oldest)}",
         )
     if fleet.claims is not None:
         claims = fleet.claims
-        yield "claims", f"{words.span(claims.mean)}, at most {words.span(claims.max)}, {claims.rows:.3g} jobs a claim"
+        yield "claims", f"{text.span(claims.mean)}, at most {text.span(claims.max)}, {claims.rows:.3g} jobs a claim"
 
 
 def _recent(recent: Recent | None) -> str:
     if recent is None:
-        return figures.UNKNOWN
-    return f"{figures.counted(recent.hour)} in the last hour, {figures.counted(recent.day)} in the last day"
+        return text.UNKNOWN
+    return f"{text.known_count(recent.hour)} in the last hour, {text.known_count(recent.day)} in the last day"
 
 
 def _database(database: DatabaseStats, now: datetime) -> Iterator[tuple[str, str]]:
     if database.sizes is not None:
         sizes = database.sizes
-        yield "jobs", f"{words.size(sizes.jobs)}, indexes {words.size(sum(sizes.jobs_indexes.values()))}"
-        yield "history", f"{words.size(sizes.history)}, about {words.count(sizes.history_rows, 'row')}"
-        yield "events", words.size(sizes.events)
+        yield "jobs", f"{text.size(sizes.jobs)}, indexes {text.size(sum(sizes.jobs_indexes.values()))}"
+        yield "history", f"{text.size(sizes.history)}, about {text.count(sizes.history_rows, 'row')}"
+        yield "events", text.size(sizes.events)
     if database.vacuum is not None:
         vacuum = database.vacuum
         latest = max(filter(None, (vacuum.last_vacuum, vacuum.last_autovacuum)), default=None)
-        last = words.age(latest, now) or "never"
+        last = text.age(latest, now) or "never"
         yield "vacuum of jobs", f"{vacuum.dead:,} dead rows beside {vacuum.live:,} live ones, last done: {last}"
     if database.claim is not None:
         claim = database.claim
-        touched = f"{words.count(claim.buffers, 'buffer')} for {words.count(claim.rows, 'row')}"
-        yield "a claim now", f"{touched}, {words.span(claim.took)}"
+        touched = f"{text.count(claim.buffers, 'buffer')} for {text.count(claim.rows, 'row')}"
+        yield "a claim now", f"{touched}, {text.span(claim.took)}"
     if database.cleanup is not None and database.cleanup.partitions:
-        behind = words.span(database.cleanup.lag)
-        yield "retention", f"{words.count(database.cleanup.partitions, 'expired partition')}, {behind} behind"
+        behind = text.span(database.cleanup.lag)
+        yield "retention", f"{text.count(database.cleanup.partitions, 'expired partition')}, {behind} behind"
     if database.connections is not None:
         yield "connections", f"{database.connections.used:,} of {database.connections.limit:,}"
 
 
 def _show_waits(database: DatabaseStats) -> None:
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
 
     if database.lock_waits:
         columns = [
@@ -148,18 +144,18 @@ def _show_waits(database: DatabaseStats) -> None:
             (
                 wait.pid,
                 wait.application,
-                words.span(wait.waited),
+                text.span(wait.waited),
                 wait.table,
                 wait.mode,
                 ", ".join(map(str, wait.blocked_by)),
             )
             for wait in database.lock_waits
         ]
-        show(columns, rows, title="\nlock waits")
+        print_table(columns, rows, title="\nlock waits")
 
 
 def _show_snapshots(database: DatabaseStats) -> None:
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
 
     if database.snapshots:
         columns = [
@@ -172,7 +168,7 @@ def _show_snapshots(database: DatabaseStats) -> None:
             Column("state", rank=3),
         ]
         rows = [
-            (one.kind, one.name, one.pid, figures.lasting(one.held_for), f"{one.transactions:,}", one.user, one.state)
+            (one.kind, one.name, one.pid, text.known_span(one.held_for), f"{one.transactions:,}", one.user, one.state)
             for one in database.snapshots
         ]
-        show(columns, rows, title="\noldest snapshots, which keep vacuum from its work")
+        print_table(columns, rows, title="\noldest snapshots, which keep vacuum from its work")

@@ -18,11 +18,11 @@ from typing import NoReturn
 import click
 
 from rowlock.app.app import Rowlock
-from rowlock.cli.load import importing
-from rowlock.cli.logs import logs_of
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.parameters import worker_options
-from rowlock.cli.processes import STOP_SIGNALS, Supervisor, child_command, end_with
+from rowlock.cli.shared.import_app import importing
+from rowlock.cli.shared.log_setup import log_setup
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option
+from rowlock.cli.shared.worker_options import worker_options
+from rowlock.cli.supervisor import STOP_SIGNALS, Supervisor, child_command, end_with
 from rowlock.db.embedded.server import embedded
 from rowlock.db.errors import readable_errors, wait_until_reachable
 from rowlock.db.migrate import wait_for_schema
@@ -47,7 +47,7 @@ _THREADS_SECONDS = 0.5
 @click.pass_context
 def worker(
     ctx: click.Context,
-    choice: Choice,
+    choice: AppChoice,
     /,
     *,
     queues: list[str] | dict[str, float],
@@ -68,7 +68,7 @@ def worker(
     """
     if parent is not None:
         end_with(parent)
-    output = logs_of(ctx, logs, with_pid=parent is not None)
+    output = log_setup(ctx, logs, with_pid=parent is not None)
     output.begin()
     app = choice.open()
     with importing(str(choice.app)):  # Rowlock(imports=…)

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from rowlock.cli import words
-from rowlock.cli.opened import opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.shared import text
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, print_json
 from rowlock.model.redact import redact_text
 from rowlock.model.stats.stats import WorkerStats
 
@@ -20,9 +19,9 @@ from rowlock.model.stats.stats import WorkerStats
 @json_option
 @app_options(required=False)
 @debug_option
-def workers(choice: Choice, *, as_json: bool) -> None:
+def workers(choice: AppChoice, *, as_json: bool) -> None:
     """List workers: their hosts, queues, jobs held and leases."""
-    with opened(choice) as app:
+    with open_app(choice) as app:
         stats = app.stats()
     found = stats.fleet.workers
     if found is None:
@@ -60,7 +59,7 @@ def worker_facts(worker: WorkerStats) -> dict[str, Any]:
 
 def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | None = None) -> None:
     """The table of workers."""
-    from rowlock.cli.tables import Column, show  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
 
     # Only where there is any: a column of nothing says nothing.
     stuck = [Column("stuck", least=5, right=True)] if any(worker.stuck for worker in found) else []
@@ -75,30 +74,30 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
         Column("version", least=5, rank=3),
         Column("id", least=36, rank=4),
     ]
-    show(columns, (_row(worker, now, stuck=bool(stuck)) for worker in found), title=title)
+    print_table(columns, (_row(worker, now, stuck=bool(stuck)) for worker in found), title=title)
     for worker in found:
         if wrong := worker.vitals.says:
             click.echo(f"{worker.host}:{worker.pid} {wrong}")
         if worker.restarts:
-            times = f"{words.count(worker.restarts, 'time')} in a row"
-            fault = words.line(redact_text(worker.fault or "it is not known"))
+            times = f"{text.count(worker.restarts, 'time')} in a row"
+            fault = text.line(redact_text(worker.fault or "it is not known"))
             click.echo(f"{worker.host}:{worker.pid} began anew {times} because of a fault of its own: {fault}")
         elif worker.fault:
-            click.echo(f"{worker.host}:{worker.pid} claims no more jobs: {words.line(redact_text(worker.fault))}")
+            click.echo(f"{worker.host}:{worker.pid} claims no more jobs: {text.line(redact_text(worker.fault))}")
         if worker.failing and worker.failing_since:
-            failing, lasts = words.line(redact_text(worker.failing)), words.span(now - worker.failing_since)
+            failing, lasts = text.line(redact_text(worker.failing)), text.span(now - worker.failing_since)
             click.echo(f"{worker.host}:{worker.pid} has been trying again and again for {lasts}: {failing}")
 
 
 def _row(worker: WorkerStats, now: datetime, *, stuck: bool) -> tuple[object, ...]:
-    lease = words.span(worker.lease_left) if worker.lease_left > timedelta(0) else "over"
+    lease = text.span(worker.lease_left) if worker.lease_left > timedelta(0) else "over"
     return (
         worker.host,
         worker.pid,
         f"{worker.held}/{worker.slots}",
         lease,
         *([worker.stuck] if stuck else []),
-        words.age(worker.started_at, now),
+        text.age(worker.started_at, now),
         ", ".join(worker.queues),
         worker.version,
         worker.id,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import click
 
-from rowlock.cli import words
-from rowlock.cli.filters import Wanted, filter_options, usage
-from rowlock.cli.masking import masked, reveal_option
-from rowlock.cli.opened import database_time, opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
-from rowlock.cli.paging import next_page
+from rowlock.cli.shared import text
+from rowlock.cli.shared.filters import FilterOptions, filter_options, usage_errors
+from rowlock.cli.shared.ids import SHOWN
+from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, next_page, print_json, reveal_option
+from rowlock.model.failure_groups import FailureGroup, Failures
 from rowlock.model.filter import ENDED
 from rowlock.model.record import JobRecord
 
@@ -26,31 +26,33 @@ from rowlock.model.record import JobRecord
 @json_option
 @app_options(required=False)
 @debug_option
-def list_jobs(choice: Choice, *, wanted: Wanted, limit: int, before: str | None, reveal: bool, as_json: bool) -> None:
+def list_jobs(
+    choice: AppChoice, *, filters: FilterOptions, limit: int, before: str | None, reveal: bool, as_json: bool
+) -> None:
     """List jobs, live and ended ones, newest first.
 
     Ended ones alone, by --state or --ended-since, begin with the one that ended last.
     """
-    with opened(choice) as app:
-        asked = wanted.filter(app)
-        with usage():
-            page = app.jobs.list(asked, limit=limit, before=before)
+    with open_app(choice) as app:
+        job_filter = filters.to_filter(app)
+        with usage_errors():
+            page = app.jobs.list(job_filter, limit=limit, before=before)
         now = database_time(app)
     if as_json:
         shown = [masked(record, reveal=reveal).to_dict() for record in page.records]
         print_json({"jobs": shown, "next": page.next and str(page.next)})
         return
-    if wanted.since is not None and set(wanted.state) & ENDED and not asked.is_of_ended:
+    if filters.since is not None and set(filters.state) & ENDED and not job_filter.is_of_ended:
         click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
     if page.records:
-        _show(page.records, now, states=tuple(asked.states or ()), by_end=asked.is_by_end, reveal=reveal)
+        _show(page.records, now, states=tuple(job_filter.states or ()), by_end=job_filter.is_by_end, reveal=reveal)
     else:
         click.echo("no job matches", err=True)
     next_page(page.next)
 
 
 def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str], by_end: bool, reveal: bool) -> None:
-    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import Column, id_width, print_table  # noqa: PLC0415  draws
 
     digits = id_width()
     columns = [
@@ -66,11 +68,11 @@ def _show(records: tuple[JobRecord, ...], now: datetime, *, states: Sequence[str
     if len(states) == 1:  # which says it already
         columns = [column for column in columns if column.title != "state"]
         rows = [(row[0], *row[2:]) for row in rows]
-    show(columns, rows)
+    print_table(columns, rows)
 
 
 def _row(record: JobRecord, now: datetime, *, digits: int, by_end: bool, reveal: bool) -> tuple[object, ...]:
-    when = words.age(record.ended_at if by_end else record.created_at, now)
+    when = text.age(record.ended_at if by_end else record.created_at, now)
     note = masked("; ".join(_notes(record, now)), reveal=reveal)
     return str(record.id)[-digits:], record.state, record.task, record.queue, when, tries(record), note
 
@@ -84,11 +86,11 @@ def tries(record: JobRecord) -> str:
 def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
     """What one wants to know of a job in this state."""
     if record.state == "ready" and record.run_at > now:
-        yield f"due {words.age(record.run_at, now)}"
+        yield f"due {text.age(record.run_at, now)}"
     if record.state in ("waiting", "parked"):
-        yield f"for {record.waits_for}" if record.waits_for else f"wakes {words.age(record.run_at, now)}"
+        yield f"for {record.waits_for}" if record.waits_for else f"wakes {text.age(record.run_at, now)}"
     if record.state == "running" and record.started_at is not None:
-        yield f"since {words.span(now - record.started_at)}"
+        yield f"since {text.span(now - record.started_at)}"
         if record.cancel_at is not None:
             yield "cancelling"
         if record.progress is not None:
@@ -97,3 +99,68 @@ def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
         yield f"{record.errors[-1].type}: {record.errors[-1].message}"
     if record.reason:
         yield record.reason
+
+
+@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@filter_options
+@click.option(
+    "--most",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    default=10_000,
+    show_default=True,
+    help="Count so many failed jobs, those that ended last.",
+)
+@reveal_option
+@json_option
+@app_options(required=False)
+@debug_option
+def failures(choice: AppChoice, *, filters: FilterOptions, most: int, reveal: bool, as_json: bool) -> None:
+    """Count failed jobs by task and error: what went wrong, how often, and since when.
+
+    Errors are alike if their types are, and their messages but for numbers, ids and what stands in quotes. The
+    largest group comes first, each with the id of its latest job.
+    """
+    with open_app(choice) as app:
+        job_filter = filters.to_filter(app)
+        with usage_errors():
+            found = app.jobs.failures(job_filter, most=most)
+        now = database_time(app)
+    found = replace(found, groups=masked(found.groups, reveal=reveal))
+    if as_json:
+        print_json(found.to_dict())
+        return
+    if found.groups:
+        _show_groups(found.groups, now)
+    else:
+        click.echo("no job that has failed matches", err=True)
+    if found.back_to is not None:
+        click.echo(_bound(found, now), err=True)
+
+
+def _show_groups(groups: tuple[FailureGroup, ...], now: datetime) -> None:
+    from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
+
+    columns = [
+        Column("jobs", right=True),
+        Column("task", least=16),
+        Column("error", least=24),
+        Column("first", least=10, rank=2),
+        Column("last", least=10, rank=1),
+        Column("latest job", least=SHOWN),
+    ]
+    print_table(columns, [_group_row(group, now) for group in groups])
+
+
+def _group_row(group: FailureGroup, now: datetime) -> tuple[object, ...]:
+    error = ": ".join(filter(None, (group.error, group.pattern)))
+    times = (text.age(group.first, now), text.age(group.last, now))
+    return f"{group.count:,}", group.task, error, *times, str(group.example)[-SHOWN:]
+
+
+def _bound(found: Failures, now: datetime) -> str:
+    reached = "" if found.back_to is None else text.age(found.back_to, now)
+    return (
+        f"counted the {found.looked:,} failed jobs that ended last, back to {reached}; "
+        "for others say --ended-before, for more --most"
+    )

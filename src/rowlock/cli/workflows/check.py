@@ -6,11 +6,10 @@ from typing import Final
 
 import click
 
-from rowlock.cli import words
-from rowlock.cli.filters import usage
-from rowlock.cli.opened import opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES, json_option, print_json
+from rowlock.cli.shared import text
+from rowlock.cli.shared.filters import usage_errors
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES, json_option, print_json
 from rowlock.model.formatting import count
 from rowlock.model.names import versioned
 from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck
@@ -29,12 +28,12 @@ _EXIT_CODES = f"{EXIT_CODES}, {NO_CODE} the code of some is not there, {DIFFERS}
 @json_option
 @app_options(required=True)
 @debug_option
-def check(choice: Choice, *, workflow: str | None, ended: bool, limit: int, as_json: bool) -> None:
+def check(choice: AppChoice, *, workflow: str | None, ended: bool, limit: int, as_json: bool) -> None:
     """Replay what workflows remember against the code of --app: say which of them could not go on with it.
 
     Nothing is written, and no step is called. For CI, before a deploy.
     """
-    with opened(choice) as app, usage():
+    with open_app(choice) as app, usage_errors():
         checked = app.workflows.check(workflow=workflow, ended=ended, limit=limit)
     if as_json:
         print_json(checked.to_dict())
@@ -50,13 +49,13 @@ def _show(checked: WorkflowCheck) -> None:
     """What is wrong, then how many of each."""
     from rich.text import Text  # noqa: PLC0415  draws
 
-    from rowlock.cli.tables import console  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import console  # noqa: PLC0415  draws
 
     out = console()
     for one in checked.workflows:
         if one.verdict != "fits":
             out.print(Text(_heading(one), style="bold red" if one.verdict == "differs" else "yellow"), soft_wrap=True)
-            out.print(Text(f"  {words.line(one.difference or _missing(one))}"), soft_wrap=True)
+            out.print(Text(f"  {text.line(one.difference or _missing(one))}"), soft_wrap=True)
     counted = [
         f"{count(len(checked.having('fits')), 'workflow fits', 'workflows fit')}",
         f"{count(len(checked.having('differs')), 'differs', 'differ')}",
@@ -67,8 +66,8 @@ def _show(checked: WorkflowCheck) -> None:
 
 
 def _heading(one: CheckedWorkflow) -> str:
-    key = "" if one.key is None else f" {words.line(one.key)}"
-    return f"{one.verdict}  {one.id}  {versioned(words.line(one.workflow), one.version)}{key}  {one.status}"
+    key = "" if one.key is None else f" {text.line(one.key)}"
+    return f"{one.verdict}  {one.id}  {versioned(text.line(one.workflow), one.version)}{key}  {one.status}"
 
 
 def _missing(one: CheckedWorkflow) -> str:

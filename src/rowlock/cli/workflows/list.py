@@ -9,13 +9,10 @@ from uuid import UUID
 import click
 
 from rowlock.app.workflows import STATUSES
-from rowlock.cli import words
-from rowlock.cli.filters import usage
-from rowlock.cli.masking import masked, reveal_option
-from rowlock.cli.opened import database_time, opened
-from rowlock.cli.options import Choice, app_options, debug_option
-from rowlock.cli.output import EXIT_CODES_OF_LOOKS, json_option, print_json
-from rowlock.cli.paging import next_page
+from rowlock.cli.shared import text
+from rowlock.cli.shared.filters import usage_errors
+from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
+from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, next_page, print_json, reveal_option
 from rowlock.model.names import versioned
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 
@@ -35,7 +32,7 @@ from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 @app_options(required=False)
 @debug_option
 def list_workflows(
-    choice: Choice,
+    choice: AppChoice,
     *,
     workflow: str | None,
     version: int | None,
@@ -48,8 +45,8 @@ def list_workflows(
     as_json: bool,
 ) -> None:
     """List workflows, live and ended ones, newest first: where each of them stands and what it waits for."""
-    with opened(choice) as app:
-        with usage():
+    with open_app(choice) as app:
+        with usage_errors():
             page = app.workflows.list(
                 workflow=workflow,
                 version=version,
@@ -72,7 +69,7 @@ def list_workflows(
 
 
 def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
-    from rowlock.cli.tables import Column, id_width, show  # noqa: PLC0415  draws
+    from rowlock.cli.shared.tables import Column, id_width, print_table  # noqa: PLC0415  draws
 
     digits = id_width()
     columns = [
@@ -85,7 +82,7 @@ def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
         Column("created", least=10, rank=4),
         Column("queue", least=7, rank=5),
     ]
-    show(columns, (_row(record, now, digits=digits) for record in records))
+    print_table(columns, (_row(record, now, digits=digits) for record in records))
 
 
 def _row(record: WorkflowRecord, now: datetime, *, digits: int) -> tuple[object, ...]:
@@ -96,7 +93,7 @@ def _row(record: WorkflowRecord, now: datetime, *, digits: int) -> tuple[object,
         record.current_step,
         _note(record, now),
         record.key,
-        words.age(record.created_at, now),
+        text.age(record.created_at, now),
         record.queue,
     )
 
@@ -106,6 +103,6 @@ def _note(record: WorkflowRecord, now: datetime) -> str:
         "cancelling" if record.cancelling else "",
         f"for {record.waits_for}" if record.waits_for else "",
         record.reason or "",
-        f"ended {words.age(record.ended_at, now)}" if record.ended_at else "",
+        f"ended {text.age(record.ended_at, now)}" if record.ended_at else "",
     ]
     return "; ".join(part for part in said if part)

@@ -10,7 +10,7 @@ from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models.signals import post_migrate
 
-from rowlock.cli.load import AppNotFound, load_app
+from rowlock.cli.shared.import_app import AppNotFound, load_app
 from rowlock.contrib.django.app import DjangoRowlock
 from rowlock.db import django_alias as databases
 

@@ -1,0 +1,148 @@
+"""The jobs that a command is about: ids as arguments, and a filter as options."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+from uuid import UUID
+
+import click
+
+from rowlock.app.app import Rowlock
+from rowlock.cli.shared.ids import JOB_ID, whole_id
+from rowlock.cli.shared.options import database_time
+from rowlock.cli.shared.times import past, resolve
+from rowlock.errors import InvalidArguments, InvalidOption
+from rowlock.model.filter import STATES, Filter
+from rowlock.model.record import State
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions:
+    """What was typed about the jobs; everything given must apply."""
+
+    ids: tuple[UUID | str, ...]
+    state: tuple[State, ...]
+    queue: str | None
+    task: str | None
+    tag: str | None
+    key: str | None
+    args: Mapping[str, object]
+    since: datetime | timedelta | None
+    until: datetime | timedelta | None
+    ended_since: datetime | timedelta | None
+    ended_before: datetime | timedelta | None
+    error: str | None
+    reason: str | None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was said, so that every job is meant."""
+        return not any(getattr(self, field.name) for field in fields(self))
+
+    def to_filter(self, app: Rowlock) -> Filter:
+        """The filter; spans such as `2h` are counted back from the database's time."""
+        typed = (self.since, self.until, self.ended_since, self.ended_before)
+        since, until, ended_after, ended_before = resolve(typed, lambda: database_time(app))
+        with usage_errors():
+            return Filter(
+                state=self.state or None,
+                queue=self.queue,
+                task=self.task,
+                tag=self.tag,
+                key=self.key,
+                args=self.args or None,
+                since=since,
+                until=until,
+                ended_after=ended_after,
+                ended_before=ended_before,
+                error=self.error,
+                reason=self.reason,
+                ids=tuple(whole_id(app, one) for one in self.ids) or None,
+            )
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Inside it, a value that the library refuses was typed wrongly: exit code 2."""
+    try:
+        yield
+    except (InvalidOption, InvalidArguments) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def named_values(_ctx: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, object]:
+    """`NAME=JSON`, again and again; what is no JSON is a string: `--arg user=ada`, `--arg n=3`, `--arg 'n="3"'`."""
+    values: dict[str, object] = {}
+    for pair in typed:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{pair!r} has no name and value; write NAME=VALUE, such as user_id=42")
+        if name in values:
+            raise click.BadParameter(f"{name!r} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_json(text: str) -> NoReturn:
+    raise ValueError(text)  # NaN and Infinity are words like any other
+
+
+_OPTIONS = [
+    click.argument("ids", nargs=-1, metavar="[ID]...", type=JOB_ID),
+    click.option("--state", multiple=True, type=click.Choice(STATES), help="Only these states; may be repeated."),
+    click.option("--queue", metavar="NAME", help="Only this queue."),
+    click.option("--task", metavar="NAME", help="Only this task."),
+    click.option("--tag", metavar="TAG", help="Only jobs with this tag."),
+    click.option("--key", metavar="KEY", help="Only jobs with this key."),
+    click.option(
+        "--arg",
+        "args",
+        multiple=True,
+        callback=named_values,
+        metavar="NAME=JSON",
+        help="Only jobs with this argument; a bare word is a string. May be repeated.",
+    ),
+    click.option(
+        "--since", type=past, metavar="WHEN", help="Only jobs created since: 2h (ago), 3d, or 2026-03-01T08:00Z."
+    ),
+    click.option("--until", type=past, metavar="WHEN", help="Only jobs created before."),
+    click.option("--ended-since", type=past, metavar="WHEN", help="Only jobs that ended since: 2h (ago)."),
+    click.option("--ended-before", type=past, metavar="WHEN", help="Only jobs that ended before."),
+    click.option("--error", metavar="TYPE", help="Only jobs whose last error is of this type: ConnectionError."),
+    click.option("--reason", metavar="REASON", help="Only jobs that ended, or wait, for this reason: exhausted."),
+]
+
+
+def filter_options(command: Command) -> Command:
+    """Give a command ids and filter options, gathered in `filters`."""
+    return gather_options(command, _OPTIONS, filters=FilterOptions)
+
+
+def gather_options(command: Command, options: Sequence[Callable[[Any], Any]], **into: type) -> Command:
+    """Give a command options, and what was typed of them as one value: `filters=FilterOptions` has a field for each."""
+    [(name, kind)] = into.items()
+
+    @functools.wraps(command)
+    def with_value(*positional: object, **given: object) -> object:
+        said = {field.name: given.pop(field.name) for field in fields(kind)}
+        return command(*positional, **{name: kind(**said)}, **given)
+
+    decorated: Callable[..., object] = with_value
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated  # type: ignore[return-value]  # click keeps the function and adds to it

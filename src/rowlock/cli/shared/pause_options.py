@@ -1,0 +1,123 @@
+"""What `pause` and `resume` share, for queues and for tasks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, TypeVar
+
+import click
+
+from rowlock.app.app import Rowlock
+from rowlock.app.pauses import check_end, check_used
+from rowlock.cli.shared import text
+from rowlock.cli.shared.filters import usage_errors
+from rowlock.cli.shared.import_app import importing
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.output import json_option, masked, nothing_matched, print_json
+from rowlock.cli.shared.times import instant, span
+from rowlock.model.filter import Filter
+from rowlock.model.pause import Pause
+from rowlock.model.spec import DEFAULT_QUEUE
+from rowlock.store import workers
+
+Command = TypeVar("Command", bound=Callable[..., object])
+Kind = Literal["queue", "task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseOptions:
+    """A pause or its end as it was typed."""
+
+    choice: AppChoice
+    name: str
+    duration: timedelta | None = None
+    until: datetime | None = None
+    why: str | None
+    by: str | None
+    anyway: bool = False
+    as_json: bool
+
+
+def pause_named(typed: PauseOptions, kind: Kind) -> None:
+    """Pause a queue or a task, and say until when."""
+    if typed.duration is not None and typed.until is not None:
+        raise click.UsageError("give --for or --until, not both")
+    with open_app(typed.choice) as app, usage_errors():
+        check_end(typed.until, typed.duration)
+        if not typed.anyway:
+            if typed.choice.app is not None:
+                with importing(typed.choice.app):
+                    app.load()
+            _check_known(app, typed.name, kind)
+        begun = app.pause(**_named(typed, kind), until=typed.until, duration=typed.duration, why=typed.why, by=typed.by)
+    if typed.as_json:
+        print_json({"pause": masked(begun).to_dict()})
+    else:
+        click.echo(f"{kind} {text.line(typed.name)} is paused {pause_end(begun, begun.at)}")
+
+
+def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
+    if app.jobs.list(Filter(queue=name) if kind == "queue" else Filter(task=name), limit=1).records:
+        return
+    if kind == "queue":
+        known = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks), *app.stats().queues}
+    else:
+        workers_know = app.database.run(workers.known_tasks())
+        known = {*app.tasks.names(), *workers_know, *app.stats().tasks}
+    check_used(kind, name, known, anyway="--anyway")
+
+
+def resume_named(typed: PauseOptions, kind: Kind) -> None:
+    """Let a queue or a task go on."""
+    with open_app(typed.choice) as app, usage_errors():
+        was_paused = app.resume(**_named(typed, kind), why=typed.why, by=typed.by)
+    if typed.as_json:
+        print_json({"resumed": was_paused})
+    if not was_paused:
+        nothing_matched(f"{kind} {text.line(typed.name)} was not paused")
+    if not typed.as_json:
+        click.echo(f"{kind} {text.line(typed.name)} goes on")
+
+
+def _named(typed: PauseOptions, kind: Kind) -> dict[str, str]:
+    return {kind: typed.name}
+
+
+def pause_end(pause: Pause, now: datetime) -> str:
+    """When a pause is over."""
+    if pause.until is None:
+        return "until it is resumed"
+    return f"until {text.instant(pause.until)} ({text.age(pause.until, now)})"
+
+
+_PAUSE = [
+    click.option("--for", "duration", type=span, metavar="SPAN", help="For so long: 90s, 15min, 2h, 3d."),
+    click.option("--until", type=instant, metavar="WHEN", help="Until 2026-03-01T08:00Z; else until it is resumed."),
+    click.option("--anyway", is_flag=True, help="Also if nobody uses that name yet."),
+]
+
+
+def pause_options(*, pauses: bool) -> Callable[[Command], Command]:
+    """Give a command what `pause` takes, or what `resume` takes, gathered in its first argument, a Halt."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(choice: AppChoice, **given: object) -> object:
+            return command(PauseOptions(choice=choice, **given))  # type: ignore[arg-type]  # click has made them
+
+        decorated: Callable[..., object] = app_options(required=False)(debug_option(gathered))
+        options = [
+            click.argument("name"),
+            *(_PAUSE if pauses else ()),
+            click.option("--why", metavar="TEXT", help="A reason, for those who look at it."),
+            click.option("--by", metavar="NAME", help="Who does it; else USER@HOST."),
+            json_option,
+        ]
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
+
+    return decorate

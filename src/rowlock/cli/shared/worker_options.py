@@ -1,0 +1,103 @@
+"""Values that are typed on the command line, turned into what the library takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import click
+
+from rowlock.cli.shared.log_setup import FORMATS, LEVELS
+from rowlock.db.setting import Setting
+from rowlock.errors import InvalidOption
+from rowlock.worker.settings import DEADLINE, GRACE, LEASE, PROCESSES, QUEUES, RENEW, SLOTS, THREADS
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _option(
+    setting: Setting[Any], *, metavar: str, said: str, show_default: str | bool = True, name: str | None = None
+) -> Callable[[Command], Command]:
+    def read(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> object:
+        try:
+            return None if value is None else setting.read(value)
+        except InvalidOption as fault:
+            raise click.BadParameter(str(fault)) from None
+
+    return click.option(
+        f"--{setting.name}",
+        name or setting.name,
+        callback=read,
+        default=_as_typed(setting.default),
+        envvar=setting.variable,
+        show_envvar=True,
+        metavar=metavar,
+        show_default=show_default,
+        help=said,
+    )
+
+
+def _as_typed(value: object) -> str | None:
+    """A value in the words that would be typed for it."""
+    match value:
+        case timedelta():
+            return f"{value.total_seconds():g}"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return None if value is None else str(value)
+
+
+_WORKER_OPTIONS = (
+    _option(
+        QUEUES,
+        metavar="NAMES",
+        said="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
+    ),
+    _option(SLOTS, metavar="N", said="Jobs at once, per process."),
+    _option(PROCESSES, metavar="N", said="Worker processes."),
+    _option(THREADS, metavar="N", said="For sync handlers.", show_default="slots, at most 32"),
+    _option(LEASE, metavar="SECONDS", said="How long a worker that cannot be reached keeps its jobs."),
+    _option(RENEW, metavar="SECONDS", said="How often a worker renews its lease.", show_default="a third of the lease"),
+    _option(
+        DEADLINE,
+        name="worker_deadline",  # the app has one of its own
+        metavar="SECONDS",
+        said="How long PostgreSQL may take to answer a worker.",
+        show_default="a sixth of the lease",
+    ),
+    _option(GRACE, metavar="SECONDS", said="What running jobs get when the worker is told to stop."),
+    click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default="info",
+        envvar="ROWLOCK_LOG_LEVEL",
+        show_envvar=True,
+        show_default=True,
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default="text",
+        envvar="ROWLOCK_LOG_FORMAT",
+        show_envvar=True,
+        show_default=True,
+        help="Where the app has not set up logging itself.",
+    ),
+    click.option(
+        "--log-config",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        envvar="ROWLOCK_LOG_CONFIG",
+        show_envvar=True,
+        help="Logging as a file says: .json or .toml for dictConfig, .ini for fileConfig. It wins over all else.",
+    ),
+)
+
+
+def worker_options(command: Command) -> Command:
+    """Give a command the options of a worker."""
+    for option in reversed(_WORKER_OPTIONS):
+        command = option(command)
+    return command
