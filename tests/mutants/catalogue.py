@@ -1535,7 +1535,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "cli-terminate-whole-id",
         "a command takes whole ids only, and tables show parts of them",
         "tests/cli/test_jobs.py::test_a_part_of_an_id_is_enough",
-        [Change("cli/workflows/change.py", "type=JOB_ID", "type=click.UUID")],
+        [
+            Change(
+                "cli/workflows/change.py",
+                "        job_id = whole_id(app, job_id)\n        terminated",
+                "        job_id = UUID(str(job_id))\n        terminated",
+            )
+        ],
     ),
     Mutant(
         "cli-narrow-note",

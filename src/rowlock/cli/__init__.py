@@ -1,4 +1,4 @@
-"""The command line: one command per file, named as typed."""
+"""The command line: one file or folder per noun, named as typed."""
 
 from rowlock.cli.program import main
 

@@ -1,4 +1,4 @@
-"""`rowlock bench`."""
+"""`rowlock bench`: a few figures of one database, measured through the public API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from rowlock.app.app import Rowlock
 from rowlock.app.tasks import Task
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, read_clock
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, print_json
 from rowlock.db.embedded.disposable import scratch
 from rowlock.db.errors import readable_errors
 from rowlock.model.spec import DEFAULT_QUEUE
@@ -23,9 +23,16 @@ from rowlock.worker.worker import Worker
 
 SCHEMA = "rowlock_bench"
 _MOST = 1_000_000
+# Enough for a p99 that is not one unlucky commit, few enough for a far database.
+SAMPLES = 200
+_BULK = 5_000
+_SLOTS = 100
+_SPAN = timedelta(seconds=30)
+
+Track = Callable[[str, int, int], object]
 
 
-@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.command(epilog=EXIT_CODES_OF_READS)
 @app_options(required=False, with_schema=False)
 @click.option(
     "--jobs",
@@ -51,22 +58,22 @@ def bench(choice: AppChoice, *, jobs: int, as_json: bool) -> None:
         server = named.database.server()
         there = Rowlock(server.conninfo, schema=SCHEMA, pooler=server.pooler, listen_url=server.listen)
         with scratch(server, SCHEMA), progress_bars() as track:
-            figures = measure(there, jobs=jobs, track=track)
+            result = measure(there, jobs=jobs, track=track)
     if as_json:
-        print_json({"database": str(named.database.address), **figures.to_dict()})
+        print_json({"database": str(named.database.address), **result.to_dict()})
     else:
-        _show(figures, str(named.database.address))
+        _show(result, str(named.database.address))
 
 
-def _show(figures: BenchResult, where: str) -> None:
+def _show(result: BenchResult, where: str) -> None:
     from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
 
     rows = [
-        ("round trip", "", figures.round_trip.p50_ms, figures.round_trip.p99_ms),
-        ("enqueue one", "", figures.enqueue_one.p50_ms, figures.enqueue_one.p99_ms),
-        (f"enqueue {figures.jobs:,} in bulk", f"{figures.enqueue_many_per_second:,.0f}", "", ""),
-        (f"drain {figures.jobs:,}", f"{figures.drain_per_second:,.0f}", "", ""),
-        ("latency, idle worker", "", figures.latency.p50_ms, figures.latency.p99_ms),
+        ("round trip", "", result.round_trip.p50_ms, result.round_trip.p99_ms),
+        ("enqueue one", "", result.enqueue_one.p50_ms, result.enqueue_one.p99_ms),
+        (f"enqueue {result.jobs:,} in bulk", f"{result.enqueue_many_per_second:,.0f}", "", ""),
+        (f"drain {result.jobs:,}", f"{result.drain_per_second:,.0f}", "", ""),
+        ("latency, idle worker", "", result.latency.p50_ms, result.latency.p99_ms),
     ]
     columns = [
         Column("", least=20),
@@ -75,15 +82,6 @@ def _show(figures: BenchResult, where: str) -> None:
         Column("p99 ms", right=True),
     ]
     print_table(columns, rows, title=where)
-
-
-# Enough for a p99 that is not one unlucky commit, few enough for a far database.
-SAMPLES = 200
-_BULK = 5_000
-_SLOTS = 100
-_SPAN = timedelta(seconds=30)
-
-Track = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +113,12 @@ class BenchResult:
     latency: Spread
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same for JSON."""
         return asdict(self)
 
 
 def measure(app: Rowlock, *, jobs: int, track: Track) -> BenchResult:
-    """Measure a database with nothing but an empty schema in it; `track` is told what is done, how far, of how much."""
+    """Measure a database with nothing but an empty schema in it; `track` gets what is done, how far, of how much."""
     return asyncio.run(_Bench(app, jobs=jobs, track=track).run())
 
 
@@ -145,14 +143,14 @@ class _Bench:
     async def run(self) -> BenchResult:
         """One figure after the other; the bulk that one of them enqueues is what the next one drains."""
         async with self._app:
-            round_trip = await self._timed("round trips", self._ask)
+            round_trip = await self._timed("round trips", self._read_clock)
             bulk = await self._enqueue_many()
             drain = await self._drain()
             latency = await self._latency()
             one = await self._timed("enqueues, one by one", self._task.aenqueue)
         return BenchResult(self._jobs, self._samples, round_trip, one, bulk, drain, latency)
 
-    async def _ask(self) -> object:
+    async def _read_clock(self) -> object:
         return await self._app.database.aconverse(read_clock, atomic=False)
 
     async def _timed(self, what: str, once: Callable[[], Awaitable[object]]) -> Spread:
@@ -198,7 +196,7 @@ class _Bench:
         return Spread.of(taken)
 
     def _worker(self) -> Worker:
-        # All of it said, so that no $ROWLOCK_QUEUES of the user's production is measured instead.
+        # With every option given, so that no $ROWLOCK_QUEUES of the user's production is measured instead.
         return self._app.worker(queues=DEFAULT_QUEUE, slots=_SLOTS, lease=_SPAN, grace=_SPAN)
 
     def _rate(self, begun: float) -> float:

@@ -1,4 +1,4 @@
-"""`rowlock completion`."""
+"""`rowlock completion`: print the script that completes commands in a shell."""
 
 from __future__ import annotations
 

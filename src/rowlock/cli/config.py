@@ -1,4 +1,4 @@
-"""`rowlock config`."""
+"""`rowlock config`: every setting in force, and its source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Value = str | float | timedelta | Sequence[str] | Mapping[str, float] | Mapping[
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """A setting as it is in force, and where it came from."""
+    """A setting in force, and where it came from."""
 
     name: str
     value: Value
@@ -69,14 +69,14 @@ def config(
     if as_json:
         print_json({one.name: {"value": _in_json(one.value), "source": one.source} for one in settings})
     else:
-        _print([(one.name, _in_words(one.value), one.source) for one in settings])
+        _print([(one.name, _in_text(one.value), one.source) for one in settings])
 
 
 def _of_app(ctx: click.Context, choice: AppChoice) -> Iterator[SettingInForce]:
     app = choice.open()
     yield SettingInForce("app", choice.app, _source(ctx, "app"))
     yield _url(app)
-    yield SettingInForce("schema", app.database.schema, _said(app.database.named_schema))
+    yield SettingInForce("schema", app.database.schema, _source_of(app.database.named_schema))
     yield from _reach(app)
     yield SettingInForce("imports", app.imports, _CONSTRUCTOR if app.imports else _DEFAULT)
     keep = {"succeeded": app.keep.succeeded, "failed": app.keep.failed, "cancelled": app.keep.cancelled}
@@ -85,7 +85,7 @@ def _of_app(ctx: click.Context, choice: AppChoice) -> Iterator[SettingInForce]:
 
 def _url(app: Rowlock) -> SettingInForce:
     try:
-        return SettingInForce("url", str(app.database.address), _said(app.database.address))
+        return SettingInForce("url", str(app.database.address), _source_of(app.database.address))
     except NotConfigured as error:
         return SettingInForce("url", None, str(error))
 
@@ -93,13 +93,15 @@ def _url(app: Rowlock) -> SettingInForce:
 def _reach(app: Rowlock) -> Iterator[SettingInForce]:
     """How the database is reached."""
     pooler, listen, deadline = app.database.pooler, app.database.listen_url, app.database.deadline
-    yield SettingInForce("pooler", pooler.value, _said(pooler))
-    yield SettingInForce("listen_url", None if listen.value is None else redact_address(listen.value), _said(listen))
-    yield SettingInForce("deadline", deadline.value, _said(deadline))
+    yield SettingInForce("pooler", pooler.value, _source_of(pooler))
+    yield SettingInForce(
+        "listen_url", None if listen.value is None else redact_address(listen.value), _source_of(listen)
+    )
+    yield SettingInForce("deadline", deadline.value, _source_of(deadline))
 
 
-def _said(place: Address | Schema | SettingValue[Any]) -> str:
-    """Where it was said: `--url`, `url=` and `$ROWLOCK_URL` each in the words that all settings share."""
+def _source_of(place: Address | Schema | SettingValue[Any]) -> str:
+    """Where it was set: `--url`, `url=` and `$ROWLOCK_URL` each in the words that all settings share."""
     if place.source.startswith("--"):
         return _COMMAND_LINE
     return _CONSTRUCTOR if place.source.endswith("=") else place.source
@@ -134,7 +136,7 @@ def _in_json(value: Value) -> object:
             return list(value)
 
 
-def _in_words(value: Value) -> str:
+def _in_text(value: Value) -> str:
     match value:
         case None | () | bool():
             return "yes" if value is True else "no" if value is False else "none"
@@ -146,7 +148,7 @@ def _in_words(value: Value) -> str:
             days, rest = divmod(value, timedelta(days=1))
             return f"{days} d" if days and not rest else f"{value.total_seconds():.12g} s"
         case Mapping():
-            return ", ".join(f"{name} {_in_words(inner)}" for name, inner in value.items())
+            return ", ".join(f"{name} {_in_text(inner)}" for name, inner in value.items())
         case _:
             return ", ".join(value)
 

@@ -1,4 +1,4 @@
-"""`rowlock dashboard`."""
+"""`rowlock dashboard`: serve the dashboard, make tokens for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,24 @@ from rowlock.errors import InvalidOption, RowlockError
 if TYPE_CHECKING:
     from rowlock.dashboard.http.serve import Tls
 
+TOKENS = "ROWLOCK_DASHBOARD_TOKENS"
+SECRET = "ROWLOCK_DASHBOARD_SECRET"  # noqa: S105  the name of a variable
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What was typed for `rowlock dashboard`."""
+
+    host: str
+    port: int
+    read_only: bool
+    opens: bool
+    tokens_file: Path | None
+    hosts: tuple[str, ...]
+    proxies: tuple[str, ...]
+    tls_cert: Path | None
+    tls_key: Path | None
 
 
 @click.group(
@@ -98,25 +115,6 @@ def dashboard(
         )
 
 
-TOKENS = "ROWLOCK_DASHBOARD_TOKENS"
-SECRET = "ROWLOCK_DASHBOARD_SECRET"  # noqa: S105  the name of a variable
-
-
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """What the command line says."""
-
-    host: str
-    port: int
-    read_only: bool
-    opens: bool
-    tokens_file: Path | None
-    hosts: tuple[str, ...]
-    proxies: tuple[str, ...]
-    tls_cert: Path | None
-    tls_key: Path | None
-
-
 def serve(choice: AppChoice, typed: ServeOptions) -> None:
     """Serve until Ctrl-C."""
     with with_extra():
@@ -137,7 +135,7 @@ def serve(choice: AppChoice, typed: ServeOptions) -> None:
         app.load()
     logs.settle()
     with readable_errors(app.database), app:
-        database_time(app)  # before anybody is told to come: no database, no dashboard
+        database_time(app)  # before the link is printed: no database, no dashboard
         dashboard = Dashboard(app, auth=auth, hosts=_names(typed), read_only=typed.read_only)
         listening = serving.listen(typed.host, typed.port)
         address = _address(typed, listening.getsockname()[1])
@@ -150,7 +148,7 @@ def serve(choice: AppChoice, typed: ServeOptions) -> None:
 
 
 def token_lines(file: Path | None) -> list[str]:
-    """The lines of those who may log in: of the file, else of the environment, where blanks part them."""
+    """The tokens of those who may log in, from the file, else from the environment, separated by blanks."""
     if file is None:
         return os.environ.get(TOKENS, "").split()
     written = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
@@ -161,7 +159,7 @@ def token_lines(file: Path | None) -> list[str]:
 
 
 def _check_reachable(typed: ServeOptions, lines: Sequence[str]) -> None:
-    """Others could reach it: only with tokens of theirs, and under names that were thought of."""
+    """Refuse an address that others can reach without tokens of theirs, or without the names to reach it under."""
     if not lines:
         raise click.UsageError(
             f"--host {text.line(typed.host)} lets others reach the dashboard, so they need tokens: give --tokens-file "
@@ -188,7 +186,7 @@ def _tls(typed: ServeOptions) -> Tls | None:
 
 
 def _names(typed: ServeOptions) -> list[str]:
-    """The names it answers to; an address of the loopback that was typed for is one."""
+    """The host names that are allowed; without --allow-host, the address that was typed."""
     own = f"[{typed.host}]" if ":" in typed.host else typed.host
     return [*typed.hosts, *([] if typed.hosts else [own])]
 
@@ -237,7 +235,7 @@ def token(*, name: str, role: str, as_json: bool) -> None:
 
 @contextmanager
 def with_extra() -> Iterator[None]:
-    """Import the dashboard inside of it: a sentence says what is missing."""
+    """Turn an import of the dashboard's packages that fails inside it into a sentence that says what to install."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`rowlock demo`."""
+"""`rowlock demo`: three workers and buttons to crash them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rowlock doctor`."""
+"""`rowlock doctor`: is the database healthy."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def _heading(finding: Finding, width: int) -> Text:
     from rich.text import Text  # noqa: PLC0415  draws
 
     heading = Text(f"{finding.level:<{_LEVEL_WIDTH}}", style=_COLOURS[finding.level])
-    said = f"{finding.name:<{width + 2}}{text.line(finding.figure)}"
-    return heading.append(said, style="dim" if finding.level == "green" else "default")
+    line = f"{finding.name:<{width + 2}}{text.line(finding.figure)}"
+    return heading.append(line, style="dim" if finding.level == "green" else "default")
 
 
 def _details(finding: Finding) -> Iterator[Text]:
-    """The reason and the remedy; of what is well, nothing but how an estimate was made."""
+    """The reason and the remedy; for what is healthy, only how an estimate was made."""
     from rich.text import Text  # noqa: PLC0415  draws
 
     if finding.do is not None:

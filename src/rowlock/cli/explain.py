@@ -1,4 +1,4 @@
-"""`rowlock explain`."""
+"""`rowlock explain`: why a job does not run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ import click
 from rowlock.cli.shared import text
 from rowlock.cli.shared.ids import JOB_ID, whole_id
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, NOTHING_MATCHED, json_option, masked, print_json
+from rowlock.cli.shared.output import (
+    NOTHING_MATCHED,
+    exit_codes,
+    json_option,
+    masked,
+    print_json,
+)
 from rowlock.model.explanation import Explanation
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
+@click.command(epilog=exit_codes("there is no such job"))
 @click.argument("job_id", metavar="JOB", type=JOB_ID)
 @json_option
 @app_options(required=False)
@@ -51,14 +57,14 @@ def _show(found: Explanation) -> None:
 
 
 def _facts(found: Explanation) -> Iterator[tuple[str, str]]:
-    """What there is to say; nothing is said of what is not so."""
+    """The facts that have a value."""
     for name, value in found.facts.items():
         if value is not None and value not in ("", [], ()):
             # A pid is for kill and pg_terminate_backend: without separators.
-            yield name.replace("_", " "), str(value) if name == "pid" else _said(value, found.at)
+            yield name.replace("_", " "), str(value) if name == "pid" else _value(value, found.at)
 
 
-def _said(value: object, now: datetime) -> str:
+def _value(value: object, now: datetime) -> str:
     match value:
         case datetime():
             return f"{text.instant(value)} ({text.age(value, now)})"

@@ -1,4 +1,4 @@
-"""`rowlock migrate`."""
+"""`rowlock migrate`: bring the schema up to date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rowlock`, the command that has all others."""
+"""`rowlock`: the group of all commands, and how their errors end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rowlock.cli.queues import queues
 from rowlock.cli.schedules import schedules
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import is_debugging
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, INTERRUPTED, NOTHING_MATCHED, OURSELVES
+from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES, INTERRUPTED, NOTHING_MATCHED, OURSELVES
 from rowlock.cli.stats import stats
 from rowlock.cli.tasks import tasks
 from rowlock.cli.worker import worker
@@ -59,7 +59,7 @@ def _sentence(error: RowlockError) -> str:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=f"{EXIT_CODES_OF_VERBS} Of doctor: 4 something is amber, 5 red.",
+    epilog=f"{EXIT_CODES_OF_CHANGES} Of doctor: 4 something is amber, 5 red.",
 )
 @click.version_option(package_name="rowlock", message="%(prog)s %(version)s")
 def program() -> None:

@@ -1,4 +1,4 @@
-"""`rowlock queues`."""
+"""`rowlock queues`: list, show, pause, resume."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import click
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
 from rowlock.cli.shared.output import (
-    EXIT_CODES_OF_LOOKS,
-    EXIT_CODES_OF_VERBS,
+    EXIT_CODES_OF_CHANGES,
+    EXIT_CODES_OF_READS,
+    exit_codes,
     json_option,
     masked,
     nothing_matched,
@@ -24,12 +25,12 @@ from rowlock.model.pause import Pause
 from rowlock.model.stats.stats import Durations, QueueStats, Stats
 
 
-@click.group(epilog=EXIT_CODES_OF_VERBS)
+@click.group(epilog=EXIT_CODES_OF_CHANGES)
 def queues() -> None:
     """Look at queues, pause and resume them."""
 
 
-@queues.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@queues.command("list", epilog=EXIT_CODES_OF_READS)
 @json_option
 @app_options(required=False)
 @debug_option
@@ -50,7 +51,7 @@ def list_queues(choice: AppChoice, *, as_json: bool) -> None:
 
 
 def queue_facts(name: str, stats: Stats, pause: Pause | None) -> dict[str, Any]:
-    """One queue for machines."""
+    """One queue for JSON."""
     return {"name": name, **stats.to_dict()["queues"][name], "pause": pause and pause.to_dict()}
 
 
@@ -82,7 +83,7 @@ def _row(name: str, queue: QueueStats, pause: Pause | None, now: datetime) -> tu
         text.known_span(queue.oldest),
         text.known_count(queue.running),
         text.known_count(queue.delayed),
-        waiting(queue),
+        _waiting(queue),
         *((text.known_span(queue.waits.p50), text.known_span(queue.waits.p95)) if queue.waits else ("", "")),
         text.rate(queue.rates, "completed"),
         text.rate(queue.rates, "retried"),
@@ -91,7 +92,7 @@ def _row(name: str, queue: QueueStats, pause: Pause | None, now: datetime) -> tu
     )
 
 
-def waiting(queue: QueueStats) -> str:
+def _waiting(queue: QueueStats) -> str:
     """How many wait, and what for; and how many workflows are parked."""
     if queue.waiting is None:
         return text.UNKNOWN
@@ -100,13 +101,13 @@ def waiting(queue: QueueStats) -> str:
     return ", ".join([*kinds, *parked])
 
 
-def waited(waits: Durations) -> str:
+def _waits(waits: Durations) -> str:
     """How long its jobs had been due when they were claimed."""
     spans = (text.span(span) for span in (waits.p50, waits.p95, waits.max))
     return "p50 {}, p95 {}, at most {}, in the last hour".format(*spans)
 
 
-@queues.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such queue"))
+@queues.command(epilog=exit_codes("there is no such queue"))
 @click.argument("name")
 @json_option
 @app_options(required=False)
@@ -140,8 +141,8 @@ def _show(name: str, stats: Stats, pause: Pause | None) -> None:
             "oldest": text.known_span(queue.oldest),
             "delayed": text.known_count(queue.delayed),
             "running": text.known_count(queue.running),
-            "waiting": waiting(queue),
-            "wait": queue.waits and waited(queue.waits),
+            "waiting": _waiting(queue),
+            "wait": queue.waits and _waits(queue.waits),
             **{what: text.rate(queue.rates, what) for what in ("claimed", "completed", "retried", "failed")},
             "paused": pause and pause_end(pause, stats.at),
             "by": pause and f"{text.line(pause.by)}, {text.age(pause.at, stats.at)}",
@@ -150,14 +151,14 @@ def _show(name: str, stats: Stats, pause: Pause | None) -> None:
     )
 
 
-@queues.command(epilog=EXIT_CODES_OF_LOOKS)
+@queues.command(epilog=EXIT_CODES_OF_READS)
 @pause_options(pauses=True)
 def pause(typed: PauseOptions) -> None:
     """Stop claiming jobs of a queue; what runs goes on. New jobs are taken in and wait."""
     pause_named(typed, "queue")
 
 
-@queues.command(epilog=EXIT_CODES_OF_VERBS)
+@queues.command(epilog=EXIT_CODES_OF_CHANGES)
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
     """Let a paused queue go on."""

@@ -1,4 +1,4 @@
-"""`rowlock stats`."""
+"""`rowlock stats`: queues, tasks, workers and the database at one moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowlock.app.app import Rowlock
 from rowlock.cli.queues import show_queues
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, print_json
+from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, print_json
 from rowlock.cli.shared.watch import watch_option, watched
 from rowlock.cli.tasks import show_tasks
 from rowlock.cli.workers import show_workers
@@ -20,11 +20,11 @@ from rowlock.errors import RowlockError
 from rowlock.model.pause import Pause
 from rowlock.model.stats.stats import DatabaseStats, FleetStats, Recent, Stats
 
-# What can become of an attempt, as `app.rates()` names it → as it is said.
+# Outcomes of attempts, as `app.rates()` names them → as they are printed.
 _OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancelled", "retried": "tried again"}
 
 
-@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.command(epilog=EXIT_CODES_OF_READS)
 @watch_option
 @json_option
 @app_options(required=False)
@@ -66,7 +66,11 @@ def _show(found: Stats, pauses: list[Pause], totals: dict[str, int] | None) -> N
     from rowlock.cli.shared.tables import print_facts  # noqa: PLC0415  draws
 
     click.echo(f"{text.instant(found.at)}, rates over {text.span(found.window)}")
-    hour = text.UNKNOWN if totals is None else ", ".join(f"{totals[name]:,} {said}" for name, said in _OUTCOMES.items())
+    hour = (
+        text.UNKNOWN
+        if totals is None
+        else ", ".join(f"{totals[name]:,} {outcome}" for name, outcome in _OUTCOMES.items())
+    )
     click.echo(f"last hour: {hour}")
     if found.queues:
         click.echo()

@@ -1,4 +1,4 @@
-"""`--processes N`: a parent that keeps N children of itself running, and children that end with their parent."""
+"""Supervisor of `worker --processes N`: it keeps N children running; they end with it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Supervisor:
             _send(child, number)
 
     async def _keep(self, place: int) -> None:
-        """Start a child, and another whenever it ends untold, after a pause that grows while they fail."""
+        """Start a child, and another whenever it ends by itself, after a pause that grows while they fail."""
         failures = 0
         while not self._stopping.is_set():
             started = time.monotonic()
@@ -68,7 +68,7 @@ class Supervisor:
         child = await asyncio.create_subprocess_exec(*self._command, process_group=0)
         self._children[place] = child
         log.info("worker process %d has pid %d", place, child.pid)
-        if self._stopping.is_set():  # told while it was being started
+        if self._stopping.is_set():  # stopped while it was being started
             _send(child, signal.SIGTERM)
         try:
             return await child.wait()

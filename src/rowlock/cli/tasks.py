@@ -1,26 +1,27 @@
-"""`rowlock tasks`."""
+"""`rowlock tasks`: list, pause, resume."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import click
 
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, EXIT_CODES_OF_VERBS, json_option, masked, print_json
+from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES, EXIT_CODES_OF_READS, json_option, masked, print_json
 from rowlock.cli.shared.pause_options import PauseOptions, pause_end, pause_named, pause_options, resume_named
 from rowlock.model.pause import Pause
-from rowlock.model.stats.stats import TaskStats
+from rowlock.model.stats.stats import Stats, TaskStats
 
 
-@click.group(epilog=EXIT_CODES_OF_VERBS)
+@click.group(epilog=EXIT_CODES_OF_CHANGES)
 def tasks() -> None:
     """Look at tasks, pause and resume them."""
 
 
-@tasks.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@tasks.command("list", epilog=EXIT_CODES_OF_READS)
 @json_option
 @app_options(required=False)
 @debug_option
@@ -30,17 +31,16 @@ def list_tasks(choice: AppChoice, *, as_json: bool) -> None:
         stats = app.stats()
         pauses = {pause.task: pause for pause in masked(app.pauses()) if pause.task is not None}
     if as_json:
-        told = stats.to_dict()["tasks"]
-        tasks = [{"name": name, **told[name], "pause": _plain(pauses.get(name))} for name in stats.tasks]
-        print_json({"tasks": tasks})
+        print_json({"tasks": [_task_facts(name, stats, pauses.get(name)) for name in stats.tasks]})
     elif stats.tasks:
         show_tasks(stats.tasks, pauses, stats.at)
     else:
         click.echo("no task has run, failed or been paused lately", err=True)
 
 
-def _plain(pause: Pause | None) -> object:
-    return pause and pause.to_dict()
+def _task_facts(name: str, stats: Stats, pause: Pause | None) -> dict[str, Any]:
+    """One task for JSON."""
+    return {"name": name, **stats.to_dict()["tasks"][name], "pause": pause and pause.to_dict()}
 
 
 def show_tasks(tasks: Mapping[str, TaskStats], pauses: Mapping[str, Pause], now: datetime) -> None:
@@ -74,14 +74,14 @@ def _row(name: str, task: TaskStats, pause: Pause | None, now: datetime) -> tupl
     )
 
 
-@tasks.command(epilog=EXIT_CODES_OF_LOOKS)
+@tasks.command(epilog=EXIT_CODES_OF_READS)
 @pause_options(pauses=True)
 def pause(typed: PauseOptions) -> None:
     """Stop running jobs of a task, whatever their queue; other tasks of the queue go on."""
     pause_named(typed, "task")
 
 
-@tasks.command(epilog=EXIT_CODES_OF_VERBS)
+@tasks.command(epilog=EXIT_CODES_OF_CHANGES)
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
     """Let a paused task go on."""

@@ -1,4 +1,4 @@
-"""`rowlock worker`."""
+"""`rowlock worker`: run the app's jobs until told to stop."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _work(app: Rowlock, one: Worker, *, grace: timedelta, parent: int | None) ->
 async def _run_until_stopped(one: Worker, stop: _Stop, *, start_anew: Callable[[], NoReturn]) -> None:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.asked)
+        loop.add_signal_handler(number, stop.on_signal)
     threads = ThreadPoolExecutor()
     loop.set_default_executor(threads)
     await one.run()
@@ -118,7 +118,7 @@ async def _run_until_stopped(one: Worker, stop: _Stop, *, start_anew: Callable[[
 
 
 class _Stop:
-    """What the first, the second and the third signal do; and what the end of the parent does."""
+    """Handles the first, second and third signal, and the end of the parent."""
 
     def __init__(self, one: Worker, *, grace: timedelta, parent: int | None) -> None:
         self._worker = one
@@ -127,7 +127,7 @@ class _Stop:
         self._times = 0
         self._is_orphan = False
 
-    def asked(self) -> None:
+    def on_signal(self) -> None:
         if self._parent is not None and os.getppid() != self._parent:
             self._orphaned()
             return
@@ -188,7 +188,7 @@ def _leave_stuck_threads(code: int) -> None:
 
 
 def _let_pools_go() -> None:
-    """Python lets the idle threads of pools go when it exits, whoever has made them; but only after we have looked.
+    """End the idle threads of all pools: Python does so when it exits, but only after we have looked.
 
     Told by its own method not to wait, a pool still runs what it was given. Nobody keeps a list of pools in public.
     """

@@ -1,4 +1,4 @@
-"""`rowlock workers`."""
+"""`rowlock workers`: list them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, print_json
+from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, print_json
 from rowlock.model.redact import redact_text
 from rowlock.model.stats.stats import WorkerStats
 
 
-@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.command(epilog=EXIT_CODES_OF_READS)
 @json_option
 @app_options(required=False)
 @debug_option
@@ -35,7 +35,7 @@ def workers(choice: AppChoice, *, as_json: bool) -> None:
 
 
 def worker_facts(worker: WorkerStats) -> dict[str, Any]:
-    """One worker for machines."""
+    """One worker for JSON."""
     return {
         "id": worker.id,
         "host": worker.host,
@@ -61,7 +61,7 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
     """The table of workers."""
     from rowlock.cli.shared.tables import Column, print_table  # noqa: PLC0415  draws
 
-    # Only where there is any: a column of nothing says nothing.
+    # Only where there is any: an empty column takes room and says nothing.
     stuck = [Column("stuck", least=5, right=True)] if any(worker.stuck for worker in found) else []
     columns = [
         Column("host", least=10),

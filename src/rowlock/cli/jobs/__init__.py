@@ -1,4 +1,4 @@
-"""`rowlock jobs`."""
+"""`rowlock jobs`: the commands about jobs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rowlock.cli.jobs.change import cancel, delete, move, reprioritise, retry, r
 from rowlock.cli.jobs.enqueue import edit, enqueue
 from rowlock.cli.jobs.list import failures, list_jobs
 from rowlock.cli.jobs.show import events, show
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS
+from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES
 
 
-@click.group(epilog=EXIT_CODES_OF_VERBS)
+@click.group(epilog=EXIT_CODES_OF_CHANGES)
 def jobs() -> None:
     """List, count, show, enqueue, retry, cancel, delete, move jobs."""
 

@@ -1,11 +1,11 @@
-"""What the bulk verbs share: which jobs, the question, the bar, the report, and the way on after Ctrl-C."""
+"""Bulk verbs: options, preview and question, progress bar, report, and resuming after Ctrl-C."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn, Protocol
 from uuid import UUID
 
 import click
@@ -13,8 +13,16 @@ import click
 from rowlock.app.app import Rowlock
 from rowlock.app.jobs import Done, Preview, VerbName
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import FilterOptions, filter_options, usage_errors
-from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.filters import FilterOptions, filter_options
+from rowlock.cli.shared.options import (
+    AppChoice,
+    Command,
+    add_options,
+    app_options,
+    debug_option,
+    open_app,
+    usage_errors,
+)
 from rowlock.cli.shared.output import (
     INTERRUPTED,
     again,
@@ -26,8 +34,6 @@ from rowlock.cli.shared.output import (
 )
 from rowlock.model.filter import Filter
 
-Command = TypeVar("Command", bound=Callable[..., object])
-
 _PAST_TENSE: Mapping[VerbName, str] = {
     "retry": "retried",
     "cancel": "cancelled",
@@ -36,7 +42,7 @@ _PAST_TENSE: Mapping[VerbName, str] = {
     "reprioritise": "reprioritised",
     "run_next": "put first:",
 }
-# Which jobs a verb passes over, where that may surprise.
+# Which jobs a verb passes over, where that may surprise its user.
 _PASSED_OVER: Mapping[VerbName, str] = {
     "retry": "cancelled jobs are retried with --state cancelled only, and a job whose key another one holds not at all",
     "delete": "running jobs, workflows that have begun and children of workflows are not deleted; cancel them first",
@@ -46,7 +52,7 @@ _PASSED_OVER: Mapping[VerbName, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOptions:
-    """A bulk verb as it was typed."""
+    """What was typed for a bulk verb."""
 
     choice: AppChoice
     filters: FilterOptions
@@ -59,8 +65,33 @@ class BulkOptions:
     as_json: bool
 
 
+_OPTIONS = [
+    click.option("--all", "everything", is_flag=True, help="Every job; needed when neither ids nor filters are given."),
+    click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+    click.option("--dry-run", is_flag=True, help="Show what it would change, and change nothing."),
+    click.option("--why", metavar="TEXT", help="A reason, for the events of these jobs."),
+    click.option("--by", metavar="NAME", help="Who does it, for the events; else USER@HOST."),
+    click.option(
+        "--before", type=click.UUID, metavar="ID", help="Only jobs older than this one: goes on after an interruption."
+    ),
+    json_option,
+]
+
+
+def bulk_options(command: Command) -> Command:
+    """Give a command everything that a bulk verb takes, gathered in its first argument, a BulkOptions."""
+
+    @functools.wraps(command)
+    def gathered(choice: AppChoice, **given: Any) -> object:  # noqa: ANN401  click has made them
+        named = {field.name: given.pop(field.name) for field in fields(BulkOptions) if field.name != "choice"}
+        return command(BulkOptions(choice=choice, **named), **given)
+
+    decorated = add_options(app_options(required=False)(debug_option(gathered)), _OPTIONS)
+    return filter_options(decorated)  # type: ignore[return-value]  # click keeps the function and adds to it
+
+
 class Operation(Protocol):
-    """The verb of the library that an typed comes down to."""
+    """A bulk operation of `app.jobs`."""
 
     def __call__(
         self,
@@ -75,15 +106,15 @@ class Operation(Protocol):
         """Do it."""
 
 
-def run_bulk(typed: BulkOptions, verb: VerbName, act: Operation) -> None:
-    """Ask if there is somebody to ask, do it, and say what was done."""
+def run_bulk(typed: BulkOptions, verb: VerbName, operation: Operation) -> None:
+    """Ask unless told not to, do it with a progress bar, and report what was done."""
     _check(typed)
     with open_app(typed.choice) as app:
         job_filter = typed.filters.to_filter(app)
         expected = None
         if not typed.yes:
             expected = _confirm(app, typed, verb, job_filter)
-        done = _run(app, typed, verb, job_filter, act, expected=expected)
+        done = _run(app, typed, verb, job_filter, operation, expected=expected)
     if typed.as_json:
         print_json(done.to_dict())
     if done.passed_over and verb in _PASSED_OVER:
@@ -104,7 +135,7 @@ def _check(typed: BulkOptions) -> None:
 
 
 def _confirm(app: Rowlock, typed: BulkOptions, verb: VerbName, job_filter: Filter) -> int | None:
-    """Show what it would hit and ask; answers how many jobs that are, if they were counted to the end."""
+    """Show which jobs it would change, and ask; returns how many, unless the count was cut short."""
     with usage_errors():
         preview = app.jobs.preview(verb, job_filter)
     if typed.dry_run:
@@ -151,7 +182,7 @@ def _passed_over(done: Done | Preview) -> str:
 
 
 def _run(
-    app: Rowlock, typed: BulkOptions, verb: VerbName, job_filter: Filter, act: Operation, *, expected: int | None
+    app: Rowlock, typed: BulkOptions, verb: VerbName, job_filter: Filter, operation: Operation, *, expected: int | None
 ) -> Done:
     from rowlock.cli.shared.progress_bar import progress_bars  # noqa: PLC0415  draws
 
@@ -165,9 +196,9 @@ def _run(
 
         try:
             with usage_errors():
-                return act(app, job_filter, by=typed.by, why=typed.why, before=typed.before, track=track)
+                return operation(app, job_filter, by=typed.by, why=typed.why, before=typed.before, track=track)
         except KeyboardInterrupt:
-            pass  # said below, when the bar is gone
+            pass  # reported below, when the bar is gone
     return _interrupted(typed, latest)
 
 
@@ -177,52 +208,3 @@ def _interrupted(typed: BulkOptions, done: Done) -> NoReturn:
     so_far = f"{_PAST_TENSE[done.verb]} {text.count(done.changed, 'job')}{_passed_over(done)}"
     click.echo(f"interrupted: {so_far}; go on with:\n  {again(done.before)}", err=True)
     raise click.exceptions.Exit(INTERRUPTED)
-
-
-_OPTIONS = [
-    click.option("--all", "everything", is_flag=True, help="Every job; needed when neither ids nor filters are given."),
-    click.option("--yes", "-y", is_flag=True, help="Do not ask."),
-    click.option("--dry-run", is_flag=True, help="Show what it would change, and change nothing."),
-    click.option("--why", metavar="TEXT", help="A reason, for the events of these jobs."),
-    click.option("--by", metavar="NAME", help="Who does it, for the events; else USER@HOST."),
-    click.option(
-        "--before", type=click.UUID, metavar="ID", help="Only jobs older than this one: goes on after an interruption."
-    ),
-    json_option,
-]
-
-
-def bulk_options(command: Command) -> Command:
-    """Give a command everything that a bulk verb takes, gathered in its first argument, an Order."""
-
-    @functools.wraps(command)
-    def gathered(
-        choice: AppChoice,
-        *,
-        filters: FilterOptions,
-        everything: bool,
-        yes: bool,
-        dry_run: bool,
-        why: str | None,
-        by: str | None,
-        before: UUID | None,
-        as_json: bool,
-        **rest: object,
-    ) -> object:
-        typed = BulkOptions(
-            choice=choice,
-            filters=filters,
-            everything=everything,
-            yes=yes,
-            dry_run=dry_run,
-            why=why,
-            by=by,
-            before=before,
-            as_json=as_json,
-        )
-        return command(typed, **rest)
-
-    decorated: Callable[..., object] = app_options(required=False)(debug_option(gathered))
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return filter_options(decorated)  # type: ignore[return-value]  # click keeps the function and adds to it

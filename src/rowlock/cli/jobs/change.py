@@ -1,4 +1,4 @@
-"""`rowlock jobs retry`."""
+"""`rowlock jobs`: retry, cancel, delete, move, reprioritise and run jobs next."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 from rowlock.app.app import Rowlock
 from rowlock.app.jobs import Done
 from rowlock.cli.jobs.bulk import BulkOptions, bulk_options, run_bulk
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, nothing_matched
+from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES, exit_codes, nothing_matched
 from rowlock.model.filter import Filter
 from rowlock.model.names import PRIORITIES
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS)
+@click.command(epilog=EXIT_CODES_OF_CHANGES)
 @bulk_options
 def retry(typed: BulkOptions) -> None:
     """Run ended jobs again.
@@ -28,7 +28,7 @@ def retry(typed: BulkOptions) -> None:
     run_bulk(typed, "retry", lambda app, job_filter, **how: app.jobs.retry(job_filter, **how))
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "nothing matched, or it is too late"))
+@click.command(epilog=exit_codes("nothing matched, or it is too late"))
 @bulk_options
 def cancel(typed: BulkOptions) -> None:
     """Cancel jobs that have not ended. They never run, retry or succeed again.
@@ -64,7 +64,7 @@ def _cancel_one(
     return Done("cancel", changed=1)
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS)
+@click.command(epilog=EXIT_CODES_OF_CHANGES)
 @bulk_options
 def delete(typed: BulkOptions) -> None:
     """Remove jobs for good. Running ones are passed over.
@@ -75,7 +75,7 @@ def delete(typed: BulkOptions) -> None:
     run_bulk(typed, "delete", lambda app, job_filter, **how: app.jobs.delete(job_filter, **how))
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS)
+@click.command(epilog=EXIT_CODES_OF_CHANGES)
 @click.option("--to", required=True, metavar="QUEUE", help="The queue to move them to.")
 @bulk_options
 def move(typed: BulkOptions, *, to: str) -> None:
@@ -83,7 +83,7 @@ def move(typed: BulkOptions, *, to: str) -> None:
     run_bulk(typed, "move", lambda app, job_filter, **how: app.jobs.move(job_filter, queue=to, **how))
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS)
+@click.command(epilog=EXIT_CODES_OF_CHANGES)
 @click.option(
     "--to",
     required=True,
@@ -99,7 +99,7 @@ def reprioritise(typed: BulkOptions, *, to: int) -> None:
     )
 
 
-@click.command("run-next", epilog=EXIT_CODES_OF_VERBS)
+@click.command("run-next", epilog=EXIT_CODES_OF_CHANGES)
 @bulk_options
 def run_next(typed: BulkOptions) -> None:
     """Let jobs run before all others of their queue. Delayed ones run at once, too."""

@@ -1,4 +1,4 @@
-"""`rowlock jobs enqueue`."""
+"""`rowlock jobs`: enqueue a job, edit the arguments of one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import click
 
 from rowlock.app.tasks import Call
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
 from rowlock.cli.shared.ids import JOB_ID, whole_id
-from rowlock.cli.shared.import_app import importing
-from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES, EXIT_CODES_OF_VERBS, json_option, print_json
+from rowlock.cli.shared.import_app import load_tasks
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app, usage_errors
+from rowlock.cli.shared.output import (
+    EXIT_CODES_OF_READS,
+    exit_codes,
+    json_option,
+    print_json,
+)
 from rowlock.cli.shared.task_arguments import argument_options, make_call, parse_arguments
 from rowlock.cli.shared.times import instant, span
 from rowlock.model.names import PRIORITIES
 from rowlock.model.spec import Options
 
 
-@click.command(epilog=f"{EXIT_CODES}, 130 interrupted.")
+@click.command(epilog=EXIT_CODES_OF_READS)
 @click.argument("task")
 @argument_options(
     whole="The arguments as one JSON object: '{\"user_id\": 42}'.",
@@ -74,7 +78,7 @@ def enqueue(
         )
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
+@click.command(epilog=exit_codes("there is no such job"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @argument_options(
     whole="The arguments as one JSON object: '{\"user_id\": 42}'.",
@@ -101,9 +105,7 @@ def edit(
     arguments = parse_arguments(whole, named)
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
-        if choice.app is not None:
-            with importing(choice.app):
-                app.load()
+        load_tasks(app, choice.app)
         with usage_errors():
             names = app.jobs.edit(job_id, args=arguments, by=by, why=why)
     if as_json:

@@ -1,4 +1,4 @@
-"""`rowlock jobs list`."""
+"""`rowlock jobs`: list jobs, count failures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datetime import datetime
 import click
 
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import FilterOptions, filter_options, usage_errors
+from rowlock.cli.shared.filters import FilterOptions, filter_options
 from rowlock.cli.shared.ids import SHOWN
-from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, next_page, print_json, reveal_option
+from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app, usage_errors
+from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, next_page, print_json, reveal_option
 from rowlock.model.failure_groups import FailureGroup, Failures
 from rowlock.model.filter import ENDED
 from rowlock.model.record import JobRecord
 
 
-@click.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@click.command("list", epilog=EXIT_CODES_OF_READS)
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Jobs a page.")
 @click.option("--before", metavar="PLACE", help="The page after the one that ended here.")
@@ -84,7 +84,7 @@ def tries(record: JobRecord) -> str:
 
 
 def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
-    """What one wants to know of a job in this state."""
+    """What matters about a job in this state."""
     if record.state == "ready" and record.run_at > now:
         yield f"due {text.age(record.run_at, now)}"
     if record.state in ("waiting", "parked"):
@@ -101,7 +101,7 @@ def _notes(record: JobRecord, now: datetime) -> Iterator[str]:
         yield record.reason
 
 
-@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.command(epilog=EXIT_CODES_OF_READS)
 @filter_options
 @click.option(
     "--most",
@@ -135,7 +135,7 @@ def failures(choice: AppChoice, *, filters: FilterOptions, most: int, reveal: bo
     else:
         click.echo("no job that has failed matches", err=True)
     if found.back_to is not None:
-        click.echo(_bound(found, now), err=True)
+        click.echo(_counted_note(found, now), err=True)
 
 
 def _show_groups(groups: tuple[FailureGroup, ...], now: datetime) -> None:
@@ -158,7 +158,7 @@ def _group_row(group: FailureGroup, now: datetime) -> tuple[object, ...]:
     return f"{group.count:,}", group.task, error, *times, str(group.example)[-SHOWN:]
 
 
-def _bound(found: Failures, now: datetime) -> str:
+def _counted_note(found: Failures, now: datetime) -> str:
     reached = "" if found.back_to is None else text.age(found.back_to, now)
     return (
         f"counted the {found.looked:,} failed jobs that ended last, back to {reached}; "

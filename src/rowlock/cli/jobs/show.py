@@ -1,4 +1,4 @@
-"""`rowlock jobs show`."""
+"""`rowlock jobs`: show a job, list events."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rowlock.cli.shared import text
 from rowlock.cli.shared.ids import JOB_ID, whole_id
 from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
 from rowlock.cli.shared.output import (
-    EXIT_CODES_OF_LOOKS,
-    EXIT_CODES_OF_VERBS,
+    EXIT_CODES_OF_READS,
+    exit_codes,
     json_option,
     masked,
     next_page,
@@ -29,10 +29,12 @@ from rowlock.cli.shared.times import instant
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
 
+# How times stand in the details of events.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _HIDDEN = "(arguments, result and errors are not this role's to read)"
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such job"))
+@click.command(epilog=exit_codes("there is no such job"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @reveal_option
 @json_option
@@ -114,12 +116,8 @@ def _pretty(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-# How times stand in the details of events.
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
-
-
 def _parse_place(typed: str) -> Event:
-    """Where a page begins, as the page before it has said: an event's time and id."""
+    """Where a page begins, as the page before it printed it: an event's time and id."""
     moment, _, event_id = typed.partition("/")
     try:
         return Event(UUID(event_id), instant(moment), "", None, "", {})
@@ -127,7 +125,7 @@ def _parse_place(typed: str) -> Event:
         raise click.BadParameter(f"{typed!r} is no place among events; take it from the page before") from None
 
 
-@click.command(epilog=EXIT_CODES_OF_LOOKS)
+@click.command(epilog=EXIT_CODES_OF_READS)
 @click.argument("job_id", metavar="[ID]", type=JOB_ID, required=False)
 @click.option(
     "--limit", type=click.IntRange(1, 1000), metavar="N", default=50, show_default=True, help="Events a page."

@@ -1,4 +1,4 @@
-"""`rowlock schedules`."""
+"""`rowlock schedules`: the commands about schedules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import click
 from rowlock.cli.schedules.change import pause, remove, resume, run_now
 from rowlock.cli.schedules.edit import add, edit
 from rowlock.cli.schedules.show import list_schedules, next_slots, show
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS
+from rowlock.cli.shared.output import exit_codes
 
 
-@click.group(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.group(epilog=exit_codes("there is no such schedule"))
 def schedules() -> None:
     """List, add, edit, pause, run and remove schedules."""
 

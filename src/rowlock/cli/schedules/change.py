@@ -1,4 +1,4 @@
-"""`rowlock schedules pause`."""
+"""`rowlock schedules`: pause, resume, run now, remove."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import click
 
 from rowlock.cli.schedules import schedule_text
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
-from rowlock.cli.shared.options import database_time, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, masked, nothing_matched, print_json
+from rowlock.cli.shared.options import database_time, open_app, usage_errors
+from rowlock.cli.shared.output import (
+    exit_codes,
+    masked,
+    nothing_matched,
+    print_json,
+)
 from rowlock.cli.shared.pause_options import PauseOptions, pause_options
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command(epilog=exit_codes("there is no such schedule"))
 @pause_options(pauses=True)
 def pause(typed: PauseOptions) -> None:
     """Pass over the slots of a schedule. Jobs that it has made go on, and no deploy ends the pause.
@@ -31,7 +35,7 @@ def pause(typed: PauseOptions) -> None:
         click.echo(f"schedule {text.line(typed.name)} is paused {schedule_text.pause_end(paused, since)}")
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "it was not paused, or is not there"))
+@click.command(epilog=exit_codes("it was not paused, or is not there"))
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
     """Let a paused schedule go on with its next slot; those that the pause covered are not made up for."""
@@ -47,7 +51,7 @@ def resume(typed: PauseOptions) -> None:
         click.echo(f"schedule {text.line(typed.name)} goes on at {schedule_text.when(schedule.next_at, schedule, now)}")
 
 
-@click.command("run-now", epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command("run-now", epilog=exit_codes("there is no such schedule"))
 @pause_options(pauses=False)
 def run_now(typed: PauseOptions) -> None:
     """Make a job of a schedule now, beside its slots, and print its id. It may be paused."""
@@ -59,7 +63,7 @@ def run_now(typed: PauseOptions) -> None:
         click.echo(job.id)
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command(epilog=exit_codes("there is no such schedule"))
 @pause_options(pauses=False)
 def remove(typed: PauseOptions) -> None:
     """Remove a schedule; the jobs it has made live on.

@@ -1,4 +1,4 @@
-"""`rowlock schedules edit`."""
+"""`rowlock schedules`: add and edit, with the options of a schedule."""
 
 from __future__ import annotations
 
@@ -12,11 +12,24 @@ import click
 from rowlock.app.tasks import Call
 from rowlock.cli.schedules import schedule_text
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import gather_options, named_values, usage_errors
-from rowlock.cli.shared.import_app import importing
-from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES, EXIT_CODES_OF_VERBS, json_option, masked, print_json
-from rowlock.cli.shared.task_arguments import make_call, parse_arguments
+from rowlock.cli.shared.import_app import load_tasks
+from rowlock.cli.shared.options import (
+    AppChoice,
+    app_options,
+    database_time,
+    debug_option,
+    gather_options,
+    open_app,
+    usage_errors,
+)
+from rowlock.cli.shared.output import (
+    EXIT_CODES_OF_READS,
+    exit_codes,
+    json_option,
+    masked,
+    print_json,
+)
+from rowlock.cli.shared.task_arguments import make_call, named_values, parse_arguments
 from rowlock.cli.shared.times import span
 from rowlock.model.names import PRIORITIES
 from rowlock.model.schedule.rule import MOST_CAUGHT_UP, CatchUp, Overlap
@@ -27,7 +40,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """What was typed of a schedule; None where nothing was."""
+    """What was typed of a schedule; None for options that were not."""
 
     cron: str | None
     every: timedelta | None
@@ -46,7 +59,7 @@ class ScheduleOptions:
 
     @property
     def rule(self) -> str | timedelta | None:
-        """The rule, of one kind or the other."""
+        """The rule: a cron expression or an interval."""
         if self.cron is not None and self.every is not None:
             raise click.UsageError("give --cron or --every, not both")
         return self.cron if self.every is None else self.every
@@ -57,15 +70,15 @@ class ScheduleOptions:
         return parse_arguments(self.whole, self.named) if self.whole is not None or self.named else None
 
     def policies(self) -> dict[str, Any]:
-        """What was said of slots that meet, were missed, or are to be spread."""
-        said = {
+        """The options about time zone, jitter, overlap and missed slots that were typed."""
+        policies = {
             "tz": self.tz,
             "jitter": self.jitter,
             "overlap": self.overlap,
             "catch_up": self.catch_up,
             "at_boot": self.at_boot,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in policies.items() if value is not None}
 
 
 def _catch_up(_ctx: click.Context, _parameter: click.Parameter, typed: str | None) -> CatchUp | None:
@@ -119,7 +132,7 @@ def schedule_options(command: Command) -> Command:
     return gather_options(command, _SCHEDULE_OPTIONS, typed=ScheduleOptions)
 
 
-@click.command(epilog=f"{EXIT_CODES}, 130 interrupted.")
+@click.command(epilog=EXIT_CODES_OF_READS)
 @click.argument("name")
 @click.argument("task")
 @schedule_options
@@ -168,7 +181,7 @@ def add(
         )
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command(epilog=exit_codes("there is no such schedule"))
 @click.argument("name")
 @schedule_options
 @click.option("--reset", is_flag=True, help="Go back to what code declares, and then change what else is given.")
@@ -188,9 +201,7 @@ def edit(choice: AppChoice, *, name: str, typed: ScheduleOptions, reset: bool, a
     """  # noqa: D301  click knows the escaped character as: leave these lines as they are
     rule, arguments = typed.rule, typed.arguments
     with open_app(choice) as app:
-        if choice.app is not None:
-            with importing(choice.app):
-                app.load()
+        load_tasks(app, choice.app)
         with usage_errors():
             edited = app.schedules.edit(
                 name,

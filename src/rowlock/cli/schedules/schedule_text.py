@@ -1,4 +1,4 @@
-"""Schedules in words: their rules, their slots, how they are."""
+"""Text about schedules: their rules, slots and states."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def zone(schedule: Schedule) -> str:
 
 
 def rule_in_words(schedule: Schedule) -> str:
-    """What the rule means, or why this machine cannot tell."""
+    """What the rule means, or why this machine cannot read it."""
     try:
         understood = schedule.rule
     except InvalidOption as error:
         return f"this machine cannot read it: {str(error).splitlines()[0]}"
-    said = rule_words.rule_in_words(understood)
-    return f"{said}, counted from its first slot" if isinstance(understood, Every) else said
+    meaning = rule_words.rule_in_words(understood)
+    return f"{meaning}, counted from its first slot" if isinstance(understood, Every) else meaning
 
 
 def catch_up(number: int) -> str:
-    """What becomes of slots that were missed."""
+    """What happens to slots that were missed."""
     if number == 0:
         return "none (slots that were missed are passed over)"
     if number == 1:
@@ -69,19 +69,19 @@ def when(slot: datetime | None, schedule: Schedule, now: datetime) -> str:
 
 
 def state(schedule: Schedule, now: datetime) -> str:
-    """How it is: active or paused, and what else is to be known of it."""
-    said = [f"paused {pause_end(schedule, now)}" if schedule.is_paused else "active"]
+    """Its state: active or paused, orphan, edited, or with a slot that waits."""
+    parts = [f"paused {pause_end(schedule, now)}" if schedule.is_paused else "active"]
     if schedule.is_orphan:
-        said.append("orphan")
+        parts.append("orphan")
     if schedule.is_edited:
-        said.append("edited")
+        parts.append("edited")
     if schedule.held is not None:
-        said.append("a slot waits for the last job")
-    return ", ".join(said)
+        parts.append("a slot waits for the last job")
+    return ", ".join(parts)
 
 
 def pause_end(schedule: Schedule, now: datetime) -> str:
-    """When its pause is over."""
+    """When its pause ends."""
     if schedule.paused_until is None:
         return "until it is resumed"
     return f"until {text.instant(schedule.paused_until)} ({text.age(schedule.paused_until, now)})"

@@ -1,4 +1,4 @@
-"""`rowlock schedules show`."""
+"""`rowlock schedules`: list, show, next slots."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rowlock.cli.schedules import schedule_text
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
 from rowlock.cli.shared.output import (
-    EXIT_CODES_OF_LOOKS,
-    EXIT_CODES_OF_VERBS,
+    EXIT_CODES_OF_READS,
+    exit_codes,
     json_option,
     masked,
     print_json,
@@ -26,7 +26,7 @@ from rowlock.model.schedule.edit import edits_of, rule_text
 from rowlock.model.schedule.schedule import Schedule
 
 
-@click.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@click.command("list", epilog=EXIT_CODES_OF_READS)
 @reveal_option
 @json_option
 @app_options(required=False)
@@ -79,7 +79,7 @@ _HIDDEN = "(its arguments are not this role's to read)"
 _RULE = ("cron", "tz", "every")
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command(epilog=exit_codes("there is no such schedule"))
 @click.argument("name")
 @reveal_option
 @json_option
@@ -157,20 +157,24 @@ def _signed(edits: Mapping[str, Any], now: datetime) -> str:
     """Who changed it last, when and why."""
     try:
         ago = text.age(datetime.fromisoformat(edits["at"]), now)
-    except (KeyError, TypeError, ValueError):  # whoever writes SQL may leave it out
+    except (KeyError, TypeError, ValueError):  # edits that were made in SQL may lack it
         ago = "some time ago"
     why = f": {edits['why']}" if edits.get("why") else ""
     return text.line(f"by {edits.get('by', 'somebody')}, {ago}{why}")
 
 
 def _edited(declared: Mapping[str, Any], edits: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    rows = [(name, _said(name, declared.get(name)), _said(name, edits[name])) for name in edits if name not in _RULE]
+    rows = [
+        (name, _edit_value(name, declared.get(name)), _edit_value(name, edits[name]))
+        for name in edits
+        if name not in _RULE
+    ]
     if "every" in edits:
         rows.insert(0, ("rule", rule_text(declared), rule_text(edits)))
     return rows
 
 
-def _said(name: str, value: object) -> str:
+def _edit_value(name: str, value: object) -> str:
     if name in ("jitter", "expires") and isinstance(value, int | float):
         return text.span(timedelta(seconds=value))
     return value if isinstance(value, str) else json.dumps(value)
@@ -201,7 +205,7 @@ def _became(firing: Firing) -> str:
     return f"fired: {firing.reason}" if firing.reason else "fired"
 
 
-@click.command("next", epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such schedule"))
+@click.command("next", epilog=exit_codes("there is no such schedule"))
 @click.argument("name")
 @click.option("--count", type=click.IntRange(1, 1000), metavar="N", default=5, show_default=True, help="How many.")
 @json_option

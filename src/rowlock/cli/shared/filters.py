@@ -1,32 +1,26 @@
-"""The jobs that a command is about: ids as arguments, and a filter as options."""
+"""Filters: the jobs that a command is about, by ids and options."""
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 import click
 
 from rowlock.app.app import Rowlock
 from rowlock.cli.shared.ids import JOB_ID, whole_id
-from rowlock.cli.shared.options import database_time
+from rowlock.cli.shared.options import Command, database_time, gather_options, usage_errors
+from rowlock.cli.shared.task_arguments import named_values
 from rowlock.cli.shared.times import past, resolve
-from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.model.filter import STATES, Filter
 from rowlock.model.record import State
-
-Command = TypeVar("Command", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterOptions:
-    """What was typed about the jobs; everything given must apply."""
+    """The ids and filters that were typed; a job must match all of them."""
 
     ids: tuple[UUID | str, ...]
     state: tuple[State, ...]
@@ -44,7 +38,7 @@ class FilterOptions:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing was said, so that every job is meant."""
+        """Whether nothing was typed, so that every job is meant."""
         return not any(getattr(self, field.name) for field in fields(self))
 
     def to_filter(self, app: Rowlock) -> Filter:
@@ -67,39 +61,6 @@ class FilterOptions:
                 reason=self.reason,
                 ids=tuple(whole_id(app, one) for one in self.ids) or None,
             )
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Inside it, a value that the library refuses was typed wrongly: exit code 2."""
-    try:
-        yield
-    except (InvalidOption, InvalidArguments) as error:
-        raise click.UsageError(str(error)) from error
-
-
-def named_values(_ctx: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, object]:
-    """`NAME=JSON`, again and again; what is no JSON is a string: `--arg user=ada`, `--arg n=3`, `--arg 'n="3"'`."""
-    values: dict[str, object] = {}
-    for pair in typed:
-        name, equals, text = pair.partition("=")
-        if not name or not equals:
-            raise click.BadParameter(f"{pair!r} has no name and value; write NAME=VALUE, such as user_id=42")
-        if name in values:
-            raise click.BadParameter(f"{name!r} is given twice")
-        values[name] = _value(text)
-    return values
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text, parse_constant=_no_json)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_json(text: str) -> NoReturn:
-    raise ValueError(text)  # NaN and Infinity are words like any other
 
 
 _OPTIONS = [
@@ -131,18 +92,3 @@ _OPTIONS = [
 def filter_options(command: Command) -> Command:
     """Give a command ids and filter options, gathered in `filters`."""
     return gather_options(command, _OPTIONS, filters=FilterOptions)
-
-
-def gather_options(command: Command, options: Sequence[Callable[[Any], Any]], **into: type) -> Command:
-    """Give a command options, and what was typed of them as one value: `filters=FilterOptions` has a field for each."""
-    [(name, kind)] = into.items()
-
-    @functools.wraps(command)
-    def with_value(*positional: object, **given: object) -> object:
-        said = {field.name: given.pop(field.name) for field in fields(kind)}
-        return command(*positional, **{name: kind(**said)}, **given)
-
-    decorated: Callable[..., object] = with_value
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated  # type: ignore[return-value]  # click keeps the function and adds to it

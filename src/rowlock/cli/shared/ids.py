@@ -1,4 +1,4 @@
-"""Ids of jobs as people type them: whole, or a part of one, its beginning or its end."""
+"""Ids of jobs as they are typed: whole, or the beginning or end of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowlock.store import jobs
 # What a narrow table shows of an id: its end, as ids of jobs that were enqueued together begin alike.
 SHOWN: Final = 8
 _LEAST = 4
-_MOST = 6  # that an answer to an ambiguous one lists
+_MOST = 6  # that the error for an ambiguous one lists
 _PART = re.compile(rf"[0-9a-f]{{{_LEAST},32}}")
 
 

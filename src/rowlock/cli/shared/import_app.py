@@ -1,4 +1,4 @@
-"""Find the app that `--app module:name` means; what is wrong with it is said in one sentence."""
+"""Importing the app that `--app` names, with one-sentence errors for what fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_NAME = "app"
 
 
 class AppNotFound(RowlockError):
-    """What `--app` says leads to no app."""
+    """`--app` names no app."""
 
 
 def load_app(target: str) -> Rowlock:
@@ -35,26 +35,33 @@ def load_app(target: str) -> Rowlock:
     return _app_in(module, name)
 
 
+def load_tasks(app: Rowlock, target: str | None) -> None:
+    """Import the modules of the app's tasks, if `--app` was given."""
+    if target is not None:
+        with importing(target):
+            app.load()
+
+
 @contextmanager
-def importing(wanted: str) -> Iterator[None]:
-    """Inside it, an import that fails becomes a sentence which says whose fault it is."""
+def importing(target: str) -> Iterator[None]:
+    """Turn an import that fails inside it into a sentence that says whose fault it is."""
     try:
         yield
     except RowlockError:
         raise  # a task was declared wrongly: it says so itself
     except ModuleNotFoundError as error:
         missing = error.name or "?"
-        if missing == wanted or wanted.startswith(f"{missing}."):
+        if missing == target or target.startswith(f"{missing}."):
             raise AppNotFound(
                 f"there is no module {missing!r} in {Path.cwd()} or on the Python path; "
                 "check --app, and that you are in the folder of your program"
             ) from error
         raise AppNotFound(
-            f"module {wanted!r} needs {missing!r}{_place(error)}, which cannot be found; install it or fix the import"
+            f"module {target!r} needs {missing!r}{_place(error)}, which cannot be found; install it or fix the import"
         ) from error
     except Exception as error:  # whatever the user's module does when it is imported
         raise AppNotFound(
-            f"module {wanted!r} cannot be imported: {type(error).__name__}: {error}{_place(error)}; "
+            f"module {target!r} cannot be imported: {type(error).__name__}: {error}{_place(error)}; "
             "fix that (--debug shows the traceback)"
         ) from error
 

@@ -1,4 +1,4 @@
-"""Where the log goes: to standard error in our format, unless the app or a file says otherwise. Each record once."""
+"""Log setup: standard error in our format, unless the app or a file says otherwise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _LastResortHandler(logging.StreamHandler[TextIO]):
 
 @dataclass(frozen=True, slots=True)
 class LogSetup:
-    """What the command line says about logging."""
+    """The logging options that were typed, and how they apply before and after the app is imported."""
 
     level: str
     format: str = "text"
@@ -57,7 +57,7 @@ class LogSetup:
         logging.lastResort = handler
 
     def settle(self) -> None:
-        """After the import: what the file says holds, else what the app has set up, else our format and level."""
+        """After the import: the file applies, else what the app has set up, else our format and level."""
         keep_loggers_enabled()
         root = logging.getLogger()
         if self.config is not None:
@@ -83,9 +83,9 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         match path.suffix:
             case ".json":
-                told = json.loads(path.read_text(encoding="utf-8"))
+                table = json.loads(path.read_text(encoding="utf-8"))
             case ".toml":
-                told = tomllib.loads(path.read_text(encoding="utf-8"))
+                table = tomllib.loads(path.read_text(encoding="utf-8"))
             case ".ini" | ".conf" | ".cfg":
                 path.read_text(encoding="utf-8")
                 return None
@@ -93,17 +93,17 @@ def _read(path: Path) -> dict[str, Any] | None:
                 raise _refused(path, "it must end in .json or .toml (for dictConfig) or .ini (for fileConfig)")
     except (OSError, ValueError) as error:
         raise _refused(path, str(error)) from None
-    if not isinstance(told, dict):
+    if not isinstance(table, dict):
         raise _refused(path, "it holds no table for dictConfig")
-    return {"version": 1, "disable_existing_loggers": False, **told}
+    return {"version": 1, "disable_existing_loggers": False, **table}
 
 
 def _apply(path: Path) -> None:
     try:
-        if (told := _read(path)) is None:
+        if (table := _read(path)) is None:
             logging.config.fileConfig(path, disable_existing_loggers=False, encoding="utf-8")
         else:
-            logging.config.dictConfig(told)
+            logging.config.dictConfig(table)
     except click.BadParameter:
         raise
     except Exception as error:  # of whatever classes the file names

@@ -1,13 +1,13 @@
-"""What several commands have in common: which app, which database, and how much to say when something fails."""
+"""Options that commands share: which app and database, and debugging; opening the app."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,6 +16,7 @@ from rowlock.app.app import Rowlock
 from rowlock.cli.shared.import_app import AppNotFound, load_app
 from rowlock.db.address import find_address
 from rowlock.db.errors import readable_errors
+from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.store import schema
 from rowlock.store.query import Conversation
 
@@ -25,9 +26,28 @@ _DEBUG = "rowlock.debug"
 _APP_VARIABLE = "ROWLOCK_APP"
 
 
+def gather_options(command: Command, options: Sequence[Callable[[Any], Any]], **into: type) -> Command:
+    """Give a command options, and what was typed of them as one value: `filters=FilterOptions` has a field for each."""
+    [(name, kind)] = into.items()
+
+    @functools.wraps(command)
+    def with_value(*positional: object, **given: object) -> object:
+        named = {field.name: given.pop(field.name) for field in fields(kind)}
+        return command(*positional, **{name: kind(**named)}, **given)
+
+    return add_options(with_value, options)  # type: ignore[return-value]  # click keeps the function and adds to it
+
+
+def add_options(command: Callable[..., object], options: Sequence[Callable[[Any], Any]]) -> Callable[..., object]:
+    """Give a command these options, in the order in which its help shows them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @dataclass(frozen=True, slots=True)
 class AppChoice:
-    """What the command line says about the app and its database; it wins over the constructor and the environment."""
+    """The app and database that were typed; they win over the constructor and the environment."""
 
     app: str | None
     url: str | None
@@ -54,7 +74,7 @@ class AppChoice:
 
 
 def app_options(*, required: bool, with_schema: bool = True) -> Callable[[Command], Command]:
-    """Give a command `--app`, `--url`, `--schema` and `--embedded`, gathered in its first argument, a Choice.
+    """Give a command `--app`, `--url`, `--schema` and `--embedded`, gathered in its first argument, an AppChoice.
 
     Without `with_schema` the command has one of its own, and the option is left out.
     """
@@ -86,10 +106,7 @@ def app_options(*, required: bool, with_schema: bool = True) -> Callable[[Comman
             source = click.get_current_context().get_parameter_source("app")
             return command(AppChoice(app, url, schema, embedded, source), **rest)
 
-        decorated: Callable[..., object] = gathered
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
+        return add_options(gathered, options)  # type: ignore[return-value]  # click keeps the function and adds to it
 
     return decorate
 
@@ -112,7 +129,7 @@ def is_debugging(ctx: click.Context) -> bool:
 
 @contextmanager
 def open_app(choice: AppChoice) -> Iterator[Rowlock]:
-    """The app that was chosen; its connections are closed at the end.
+    """Open the app that was chosen, and close its connections at the end; what PostgreSQL refuses becomes a sentence.
 
     What a command does is committed when it ends, so nothing of it joins a connection of the app's own.
     """
@@ -128,5 +145,14 @@ def database_time(app: Rowlock) -> datetime:
 
 def read_clock() -> Conversation[datetime]:
     """Ask for the time."""
-    answered: list[datetime] = yield schema.now()
-    return answered[0]
+    rows: list[datetime] = yield schema.now()
+    return rows[0]
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a value that the library refuses inside it into wrong usage: exit code 2."""
+    try:
+        yield
+    except (InvalidOption, InvalidArguments) as error:
+        raise click.UsageError(str(error)) from error

@@ -1,4 +1,4 @@
-"""What a command answers with: one JSON document for programs, or words for people; and its exit code."""
+"""Output: one JSON document or text, secrets masked, the next page, and exit codes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,25 @@ import click
 from rowlock.app.masking import mask
 from rowlock.model.redact import redact_address
 
+T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object])
+
+# -P, because the current folder goes on sys.path only when the app is imported, in a child as in its parent.
+OURSELVES = (sys.executable, "-P", "-m", "rowlock")
 
 NOTHING_MATCHED = 3
 INTERRUPTED = 130
 
 EXIT_CODES = "Exit codes: 0 done, 1 could not be done (a sentence on standard error says why), 2 wrong usage"
-EXIT_CODES_OF_VERBS = f"{EXIT_CODES}, 3 nothing matched, 130 interrupted."
-EXIT_CODES_OF_LOOKS = f"{EXIT_CODES}, 130 interrupted."
+EXIT_CODES_OF_READS = f"{EXIT_CODES}, 130 interrupted."
+
+
+def exit_codes(nothing_matched: str) -> str:
+    """The line that ends a command's help, with what 3 means for it."""
+    return f"{EXIT_CODES}, 3 {nothing_matched}, 130 interrupted."
+
+
+EXIT_CODES_OF_CHANGES = exit_codes("nothing matched")
 
 
 def json_option(command: Command) -> Command:
@@ -51,17 +62,14 @@ def _finite(value: object) -> object:
 
 
 def nothing_matched(sentence: str) -> NoReturn:
-    """Say so, and end with the exit code that means it."""
+    """Print the sentence, and exit with the code for nothing matched."""
     click.echo(sentence, err=True)
     raise click.exceptions.Exit(NOTHING_MATCHED)
 
 
 def at_a_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether there is a terminal to ask a question at."""
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-T = TypeVar("T")
 
 
 def reveal_option(command: Command) -> Command:
@@ -70,22 +78,18 @@ def reveal_option(command: Command) -> Command:
 
 
 def masked(value: T, *, reveal: bool = False) -> T:
-    """The same record, or several, with `***` for each secret; with `reveal` as it is."""
+    """The same record, or several, with `***` for each secret, as on the dashboard; with `reveal` as it is."""
     return value if reveal else mask(value, show_arguments=True)
 
 
-# -P, because the current folder goes on sys.path only when the app is imported, in a child as in its parent.
-OURSELVES = (sys.executable, "-P", "-m", "rowlock")
-
-
 def next_page(before: object) -> None:
-    """The last line of a list that goes on: the command for the rest, on standard error, away from the data."""
+    """Print the command for the next page, if there is one, on standard error, away from the data."""
     if before is not None:
         click.echo(f"more: {again(before)}", err=True)
 
 
 def again(before: object) -> str:
-    """What was typed, from another place on."""
+    """The command that was typed, going on at another place: for the next page, or after an interruption."""
     command: list[str] = click.get_current_context().obj or []
     if tuple(command[: len(OURSELVES)]) == OURSELVES:
         command = ["rowlock", *command[len(OURSELVES) :]]  # as people type it

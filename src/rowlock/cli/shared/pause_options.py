@@ -1,4 +1,4 @@
-"""What `pause` and `resume` share, for queues and for tasks."""
+"""Pausing and resuming: their options, and what they do to queues and tasks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeVar
+from typing import Literal
 
 import click
 
 from rowlock.app.app import Rowlock
 from rowlock.app.pauses import check_end, check_used
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
-from rowlock.cli.shared.import_app import importing
-from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.import_app import load_tasks
+from rowlock.cli.shared.options import (
+    AppChoice,
+    Command,
+    add_options,
+    app_options,
+    debug_option,
+    open_app,
+    usage_errors,
+)
 from rowlock.cli.shared.output import json_option, masked, nothing_matched, print_json
 from rowlock.cli.shared.times import instant, span
 from rowlock.model.filter import Filter
@@ -23,13 +30,12 @@ from rowlock.model.pause import Pause
 from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.store import workers
 
-Command = TypeVar("Command", bound=Callable[..., object])
 Kind = Literal["queue", "task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseOptions:
-    """A pause or its end as it was typed."""
+    """What was typed for `pause` or `resume`."""
 
     choice: AppChoice
     name: str
@@ -41,6 +47,34 @@ class PauseOptions:
     as_json: bool
 
 
+_PAUSE = [
+    click.option("--for", "duration", type=span, metavar="SPAN", help="For so long: 90s, 15min, 2h, 3d."),
+    click.option("--until", type=instant, metavar="WHEN", help="Until 2026-03-01T08:00Z; else until it is resumed."),
+    click.option("--anyway", is_flag=True, help="Also if nobody uses that name yet."),
+]
+
+
+def pause_options(*, pauses: bool) -> Callable[[Command], Command]:
+    """Give a command what `pause` takes, or what `resume` takes, gathered in its first argument, a PauseOptions."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathered(choice: AppChoice, **given: object) -> object:
+            return command(PauseOptions(choice=choice, **given))  # type: ignore[arg-type]  # click has made them
+
+        options = [
+            click.argument("name"),
+            *(_PAUSE if pauses else ()),
+            click.option("--why", metavar="TEXT", help="A reason, for those who look at it."),
+            click.option("--by", metavar="NAME", help="Who does it; else USER@HOST."),
+            json_option,
+        ]
+        decorated = app_options(required=False)(debug_option(gathered))
+        return add_options(decorated, options)  # type: ignore[return-value]  # click keeps the function and adds to it
+
+    return decorate
+
+
 def pause_named(typed: PauseOptions, kind: Kind) -> None:
     """Pause a queue or a task, and say until when."""
     if typed.duration is not None and typed.until is not None:
@@ -48,11 +82,9 @@ def pause_named(typed: PauseOptions, kind: Kind) -> None:
     with open_app(typed.choice) as app, usage_errors():
         check_end(typed.until, typed.duration)
         if not typed.anyway:
-            if typed.choice.app is not None:
-                with importing(typed.choice.app):
-                    app.load()
+            load_tasks(app, typed.choice.app)
             _check_known(app, typed.name, kind)
-        begun = app.pause(**_named(typed, kind), until=typed.until, duration=typed.duration, why=typed.why, by=typed.by)
+        begun = app.pause(**{kind: typed.name}, until=typed.until, duration=typed.duration, why=typed.why, by=typed.by)
     if typed.as_json:
         print_json({"pause": masked(begun).to_dict()})
     else:
@@ -73,7 +105,7 @@ def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
 def resume_named(typed: PauseOptions, kind: Kind) -> None:
     """Let a queue or a task go on."""
     with open_app(typed.choice) as app, usage_errors():
-        was_paused = app.resume(**_named(typed, kind), why=typed.why, by=typed.by)
+        was_paused = app.resume(**{kind: typed.name}, why=typed.why, by=typed.by)
     if typed.as_json:
         print_json({"resumed": was_paused})
     if not was_paused:
@@ -82,42 +114,8 @@ def resume_named(typed: PauseOptions, kind: Kind) -> None:
         click.echo(f"{kind} {text.line(typed.name)} goes on")
 
 
-def _named(typed: PauseOptions, kind: Kind) -> dict[str, str]:
-    return {kind: typed.name}
-
-
 def pause_end(pause: Pause, now: datetime) -> str:
-    """When a pause is over."""
+    """When a pause ends."""
     if pause.until is None:
         return "until it is resumed"
     return f"until {text.instant(pause.until)} ({text.age(pause.until, now)})"
-
-
-_PAUSE = [
-    click.option("--for", "duration", type=span, metavar="SPAN", help="For so long: 90s, 15min, 2h, 3d."),
-    click.option("--until", type=instant, metavar="WHEN", help="Until 2026-03-01T08:00Z; else until it is resumed."),
-    click.option("--anyway", is_flag=True, help="Also if nobody uses that name yet."),
-]
-
-
-def pause_options(*, pauses: bool) -> Callable[[Command], Command]:
-    """Give a command what `pause` takes, or what `resume` takes, gathered in its first argument, a Halt."""
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def gathered(choice: AppChoice, **given: object) -> object:
-            return command(PauseOptions(choice=choice, **given))  # type: ignore[arg-type]  # click has made them
-
-        decorated: Callable[..., object] = app_options(required=False)(debug_option(gathered))
-        options = [
-            click.argument("name"),
-            *(_PAUSE if pauses else ()),
-            click.option("--why", metavar="TEXT", help="A reason, for those who look at it."),
-            click.option("--by", metavar="NAME", help="Who does it; else USER@HOST."),
-            json_option,
-        ]
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated  # type: ignore[return-value]  # click keeps the function and adds to it
-
-    return decorate

@@ -1,4 +1,7 @@
-"""Progress bars on standard error, on a terminal only. Imports rich: import this file only where it is drawn."""
+"""Progress bars on standard error, on a terminal only.
+
+Imports rich's live display, which tables do without: import this file only where a bar is drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: the least important columns go first, and texts that are too long end in `…`.
+"""Tables that fit the terminal: the least important columns go first, and long texts end in `…`.
 
 Imports rich: import this file only where something is drawn, so that every other command starts without it.
 """
@@ -69,8 +69,8 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], *, width:
     """The columns of these that have room."""
     cells = [["" if value is None else text.line(value) for value in row] for row in rows]
     widths = [max([cell_len(column.title), *(cell_len(row[n]) for row in cells)]) for n, column in enumerate(columns)]
-    said = [n for n, column in enumerate(columns) if not column.rank or any(row[n] for row in cells)]
-    kept = _with_room(columns, widths, said, width)
+    filled = [n for n, column in enumerate(columns) if not column.rank or any(row[n] for row in cells)]
+    kept = _with_room(columns, widths, filled, width)
     drawn = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for n, room in zip(kept, _shares(columns, widths, kept, width), strict=True):
         column = columns[n]
@@ -107,9 +107,9 @@ def print_block(title: str, content: str) -> None:
     out.print(Text(text.lines(content.rstrip())), soft_wrap=True)
 
 
-def _with_room(columns: Sequence[Column], widths: Sequence[int], said: Sequence[int], width: int) -> list[int]:
+def _with_room(columns: Sequence[Column], widths: Sequence[int], filled: Sequence[int], width: int) -> list[int]:
     """The columns that stay when the least important ones have gone, one after the other, until the rest fits."""
-    kept = list(said)
+    kept = list(filled)
     while len(kept) > 1 and _needed(columns, widths, kept) > width:
         last = max(kept, key=lambda n: (columns[n].rank, n))
         kept.remove(last)

@@ -1,18 +1,17 @@
-"""Calls as they are typed: a task's name, and its arguments as JSON."""
+"""Arguments of tasks as they are typed, and the call that they make."""
 
 from __future__ import annotations
 
 import difflib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from rowlock.app.app import Rowlock
 from rowlock.app.tasks import Call
-from rowlock.cli.shared.filters import named_values
-from rowlock.cli.shared.import_app import importing
+from rowlock.cli.shared.import_app import load_tasks
 from rowlock.cli.shared.options import Command
 from rowlock.errors import UnknownTask
 from rowlock.model.names import unversioned
@@ -20,7 +19,7 @@ from rowlock.model.spec import AS_DECLARED
 
 
 def parse_arguments(whole: str | None, named: Mapping[str, object]) -> Mapping[str, object]:
-    """The arguments that `--args` or several `--arg` say."""
+    """The arguments that were typed, as `--args` or as several `--arg`."""
     if whole is None:
         return named
     if named:
@@ -35,11 +34,10 @@ def parse_arguments(whole: str | None, named: Mapping[str, object]) -> Mapping[s
 
 
 def make_call(app: Rowlock, name: str, arguments: Mapping[str, object], *, target: str | None) -> Call[Any]:
-    """A call; where the task's code is at hand, with arguments such as its handler would be given."""
+    """A call of a task; with `--app`, its arguments are checked and encoded by the task's code."""
     if target is None:
         return app.call(name, (), arguments)
-    with importing(target):
-        app.load()
+    load_tasks(app, target)
     task = app.tasks.get(*unversioned(name))
     if task is None:
         close = difflib.get_close_matches(name, app.tasks.names(), n=1)
@@ -49,7 +47,7 @@ def make_call(app: Rowlock, name: str, arguments: Mapping[str, object], *, targe
 
 
 def argument_options(*, whole: str, one: str) -> Callable[[Command], Command]:
-    """Give a command `--args` and `--arg`, for `arguments_of`; `whole` and `one` are what each is said to be for."""
+    """Give a command `--args` and `--arg`, for `parse_arguments`; `whole` and `one` are their help."""
 
     def decorate(command: Command) -> Command:
         named = click.option("--arg", "named", multiple=True, callback=named_values, metavar="NAME=JSON", help=one)(
@@ -58,3 +56,27 @@ def argument_options(*, whole: str, one: str) -> Callable[[Command], Command]:
         return click.option("--args", "whole", metavar="JSON", help=whole)(named)
 
     return decorate
+
+
+def named_values(_ctx: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, object]:
+    """`NAME=JSON`, again and again; what is no JSON is a string: `--arg user=ada`, `--arg n=3`, `--arg 'n="3"'`."""
+    values: dict[str, object] = {}
+    for pair in typed:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{pair!r} has no name and value; write NAME=VALUE, such as user_id=42")
+        if name in values:
+            raise click.BadParameter(f"{name!r} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_json(text: str) -> NoReturn:
+    raise ValueError(text)  # NaN and Infinity are words like any other

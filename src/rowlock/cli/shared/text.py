@@ -1,4 +1,4 @@
-"""Facts as people read them: text that no data can break or repaint, spans, ages, counts."""
+"""Text for people: lines that no data can break, spans, ages, counts, rates."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from rowlock.model.stats.stats import Count, Rates
 
 __all__ = ["age", "compact", "count", "instant", "line", "lines", "size", "span"]
 
-
-def compact(value: object, most: int = 200) -> str:
-    """A JSON value on one line, its end cut off where it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 UNKNOWN = "?"
 
 
+def compact(value: object, most: int = 200) -> str:
+    """A JSON value on one line, its end cut off where it is long."""
+    whole = json.dumps(value, ensure_ascii=False)
+    return whole if len(whole) <= most else f"{whole[: most - 1]}…"
+
+
 def known_count(number: Count | None) -> str:
-    """A count that may go on, or could not be made."""
+    """A count, with `+` if there are more; `?` if it could not be made."""
     return UNKNOWN if number is None else f"{number.value:,}{'+' if number.more else ''}"
 
 
 def rate(rates: Rates | None, name: str) -> str:
-    """A rate in the unit that says it best: `12.5/s`, `0.4/min`; nothing where nothing happens."""
+    """A rate in the unit that fits: `12.5/s`, `0.4/min`; nothing where nothing happens."""
     if rates is None:
         return UNKNOWN
     value: float = getattr(rates, name)

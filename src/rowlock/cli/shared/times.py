@@ -1,4 +1,4 @@
-"""Instants and lengths of time as they are typed: `2h`, `1h30min`, `2026-03-01T08:00Z`."""
+"""Times as they are typed: `2h`, `1h30min`, `2026-03-01T08:00Z`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def past(typed: str) -> datetime | timedelta:
 
 
 def resolve(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:
-    """The instants that `past` meant; the clock is asked only if it must be."""
+    """The instants that `past` has parsed; the clock is read only if a span is among them."""
     if not any(isinstance(moment, timedelta) for moment in moments):
         return [moment for moment in moments if not isinstance(moment, timedelta)]
     now = clock()

@@ -1,4 +1,4 @@
-"""What is shown anew every second, until Ctrl-C."""
+"""Watching: a screen that is shown anew every second, until Ctrl-C."""
 
 from __future__ import annotations
 

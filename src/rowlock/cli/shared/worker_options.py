@@ -1,23 +1,22 @@
-"""Values that are typed on the command line, turned into what the library takes."""
+"""Options of a worker: its settings as they are typed, for `worker` and `config`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from rowlock.cli.shared.log_setup import FORMATS, LEVELS
+from rowlock.cli.shared.options import Command, add_options
 from rowlock.db.setting import Setting
 from rowlock.errors import InvalidOption
 from rowlock.worker.settings import DEADLINE, GRACE, LEASE, PROCESSES, QUEUES, RENEW, SLOTS, THREADS
 
-Command = TypeVar("Command", bound=Callable[..., object])
-
 
 def _option(
-    setting: Setting[Any], *, metavar: str, said: str, show_default: str | bool = True, name: str | None = None
+    setting: Setting[Any], *, metavar: str, hint: str, show_default: str | bool = True, name: str | None = None
 ) -> Callable[[Command], Command]:
     def read(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> object:
         try:
@@ -34,12 +33,12 @@ def _option(
         show_envvar=True,
         metavar=metavar,
         show_default=show_default,
-        help=said,
+        help=hint,
     )
 
 
 def _as_typed(value: object) -> str | None:
-    """A value in the words that would be typed for it."""
+    """A value as it would be typed."""
     match value:
         case timedelta():
             return f"{value.total_seconds():g}"
@@ -53,21 +52,21 @@ _WORKER_OPTIONS = (
     _option(
         QUEUES,
         metavar="NAMES",
-        said="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
+        hint="mail,default: default only when mail is empty. mail=3,default=1: by chance, mail three times as often.",
     ),
-    _option(SLOTS, metavar="N", said="Jobs at once, per process."),
-    _option(PROCESSES, metavar="N", said="Worker processes."),
-    _option(THREADS, metavar="N", said="For sync handlers.", show_default="slots, at most 32"),
-    _option(LEASE, metavar="SECONDS", said="How long a worker that cannot be reached keeps its jobs."),
-    _option(RENEW, metavar="SECONDS", said="How often a worker renews its lease.", show_default="a third of the lease"),
+    _option(SLOTS, metavar="N", hint="Jobs at once, per process."),
+    _option(PROCESSES, metavar="N", hint="Worker processes."),
+    _option(THREADS, metavar="N", hint="For sync handlers.", show_default="slots, at most 32"),
+    _option(LEASE, metavar="SECONDS", hint="How long a worker that cannot be reached keeps its jobs."),
+    _option(RENEW, metavar="SECONDS", hint="How often a worker renews its lease.", show_default="a third of the lease"),
     _option(
         DEADLINE,
         name="worker_deadline",  # the app has one of its own
         metavar="SECONDS",
-        said="How long PostgreSQL may take to answer a worker.",
+        hint="How long PostgreSQL may take to answer a worker.",
         show_default="a sixth of the lease",
     ),
-    _option(GRACE, metavar="SECONDS", said="What running jobs get when the worker is told to stop."),
+    _option(GRACE, metavar="SECONDS", hint="What running jobs get when the worker is told to stop."),
     click.option(
         "--log-level",
         type=click.Choice(LEVELS),
@@ -98,6 +97,4 @@ _WORKER_OPTIONS = (
 
 def worker_options(command: Command) -> Command:
     """Give a command the options of a worker."""
-    for option in reversed(_WORKER_OPTIONS):
-        command = option(command)
-    return command
+    return add_options(command, _WORKER_OPTIONS)  # type: ignore[return-value]  # click keeps the function

@@ -1,17 +1,17 @@
-"""`rowlock workflows`."""
+"""`rowlock workflows`: the commands about workflows."""
 
 from __future__ import annotations
 
 import click
 
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS
+from rowlock.cli.shared.output import exit_codes
 from rowlock.cli.workflows.change import cancel, fork, retry, signal, terminate
 from rowlock.cli.workflows.check import check
 from rowlock.cli.workflows.list import list_workflows
 from rowlock.cli.workflows.show import show
 
 
-@click.group(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
+@click.group(epilog=exit_codes("there is no such workflow"))
 def workflows() -> None:
     """List, show, signal, cancel, terminate, retry, fork and check workflows."""
 

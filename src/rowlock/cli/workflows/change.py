@@ -1,4 +1,4 @@
-"""`rowlock workflows cancel`."""
+"""`rowlock workflows`: cancel, terminate, retry, fork, signal."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ import click
 
 from rowlock.app.app import Rowlock
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
 from rowlock.cli.shared.ids import JOB_ID, is_part, whole_id
-from rowlock.cli.shared.import_app import importing
-from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, json_option, nothing_matched, print_json
+from rowlock.cli.shared.import_app import load_tasks
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app, usage_errors
+from rowlock.cli.shared.output import (
+    exit_codes,
+    json_option,
+    nothing_matched,
+    print_json,
+)
 from rowlock.cli.shared.task_arguments import argument_options, parse_arguments
 from rowlock.errors import JobNotFound, SignalRefused
 from rowlock.model.filter import Filter
 from rowlock.model.workflow.timeline import Timeline
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow, or it is too late"))
+@click.command(epilog=exit_codes("there is no such workflow, or it is too late"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option("--why", metavar="TEXT", help="A reason, for its event.")
 @click.option("--by", metavar="NAME", help="Who does it, for its event; else USER@HOST.")
@@ -49,7 +53,7 @@ def cancel(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str | 
         click.echo(f"workflow {job_id} {ended}")
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow, or it is too late"))
+@click.command(epilog=exit_codes("there is no such workflow, or it is too late"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option("--why", metavar="TEXT", help="A reason, for its event.")
 @click.option("--by", metavar="NAME", help="Who does it, for its event; else USER@HOST.")
@@ -74,7 +78,7 @@ def terminate(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str
         click.echo(f"workflow {job_id} has ended as cancelled; nothing was undone")
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow, or none to retry"))
+@click.command(epilog=exit_codes("there is no such workflow, or none to retry"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option("--why", metavar="TEXT", help="A reason, for its event.")
 @click.option("--by", metavar="NAME", help="Who does it, for its event; else USER@HOST.")
@@ -112,7 +116,7 @@ def _why_not(before: Timeline) -> str:
     return f"workflow {job.id} {was} {job.state}; to run it again, say: rowlock jobs retry {job.id} --state {job.state}"
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
+@click.command(epilog=exit_codes("there is no such workflow"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option(
     "--from-step", required=True, metavar="KEY", help="The step to run anew, with all after it; show names them."
@@ -148,9 +152,7 @@ def fork(
     arguments = parse_arguments(whole, named)
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
-        if choice.app is not None:
-            with importing(choice.app):
-                app.load()
+        load_tasks(app, choice.app)
         with usage_errors():
             job = app.workflows.fork(
                 job_id, from_step=from_step, args=arguments or None, version=version, by=by, why=why
@@ -161,9 +163,7 @@ def fork(
         click.echo(job.id)
 
 
-@click.command(
-    epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow, or it takes no more signals")
-)
+@click.command(epilog=exit_codes("there is no such workflow, or it takes no more signals"))
 @click.argument("target", metavar="ID|KEY")
 @click.argument("name")
 @click.option("--payload", metavar="JSON", help='What it carries: \'{"by": "ada"}\'.')
@@ -177,7 +177,7 @@ def signal(choice: AppChoice, *, target: str, name: str, payload: str | None, ke
     The workflow is named by its id, by its key, or, where that is no key, by 8 or more digits of the beginning or end
     of its id. The signal is stored, and taken by one wait at most, also by one that begins later.
     """
-    carried = _parsed(payload)
+    carried = _parse_payload(payload)
     with open_app(choice) as app, usage_errors():
         try:
             target, sent = _send(app, target, name, carried, key=key)
@@ -192,23 +192,23 @@ def signal(choice: AppChoice, *, target: str, name: str, payload: str | None, ke
 
 
 def _send(app: Rowlock, target: str, name: str, payload: object, *, key: str | None) -> tuple[str, bool]:
-    """Which workflow was meant, and whether the signal is stored. Keys come first: some look like parts of ids."""
+    """The workflow that was meant, and whether the signal is stored. Keys come first: some look like parts of ids."""
     try:
         return target, app.signal(target, name, payload, key=key)
     except JobNotFound:
-        found = _found(app, target)
+        found = _find_by_part(app, target)
         if found is None:
             raise
     return str(found), app.signal(found, name, payload, key=key)
 
 
-def _found(app: Rowlock, target: str) -> UUID | None:
+def _find_by_part(app: Rowlock, target: str) -> UUID | None:
     with suppress(JobNotFound):
         return whole_id(app, JOB_ID.convert(target, None, None)) if is_part(target) else None
     return None
 
 
-def _parsed(payload: str | None) -> object:
+def _parse_payload(payload: str | None) -> object:
     if payload is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`rowlock workflows check`."""
+"""`rowlock workflows check`: replay recorded workflows against the code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Final
 import click
 
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
-from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
+from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app, usage_errors
 from rowlock.cli.shared.output import EXIT_CODES, json_option, print_json
 from rowlock.model.formatting import count
 from rowlock.model.names import versioned

@@ -1,4 +1,4 @@
-"""`rowlock workflows list`."""
+"""`rowlock workflows list`: where workflows stand."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import click
 
 from rowlock.app.workflows import STATUSES
 from rowlock.cli.shared import text
-from rowlock.cli.shared.filters import usage_errors
-from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_LOOKS, json_option, masked, next_page, print_json, reveal_option
+from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app, usage_errors
+from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, next_page, print_json, reveal_option
 from rowlock.model.names import versioned
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 
 
-@click.command("list", epilog=EXIT_CODES_OF_LOOKS)
+@click.command("list", epilog=EXIT_CODES_OF_READS)
 @click.option("--workflow", metavar="NAME", help="Only this workflow.")
 @click.option("--version", type=int, metavar="N", help="Only this version of its code.")
 @click.option("--status", multiple=True, type=click.Choice(STATUSES), help="Only these; may be repeated.")
@@ -99,10 +98,10 @@ def _row(record: WorkflowRecord, now: datetime, *, digits: int) -> tuple[object,
 
 
 def _note(record: WorkflowRecord, now: datetime) -> str:
-    said = [
+    parts = [
         "cancelling" if record.cancelling else "",
         f"for {record.waits_for}" if record.waits_for else "",
         record.reason or "",
         f"ended {text.age(record.ended_at, now)}" if record.ended_at else "",
     ]
-    return "; ".join(part for part in said if part)
+    return "; ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""`rowlock workflows show`."""
+"""`rowlock workflows show`: a timeline as a tree of steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ import click
 from rowlock.cli.shared import text
 from rowlock.cli.shared.ids import JOB_ID, whole_id
 from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app
-from rowlock.cli.shared.output import EXIT_CODES_OF_VERBS, json_option, masked, print_json, reveal_option
+from rowlock.cli.shared.output import (
+    exit_codes,
+    json_option,
+    masked,
+    print_json,
+    reveal_option,
+)
 from rowlock.model.names import versioned
 from rowlock.model.record import JobRecord
 from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineStep
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
 
-@click.command(epilog=EXIT_CODES_OF_VERBS.replace("nothing matched", "there is no such workflow"))
+@click.command(epilog=exit_codes("there is no such workflow"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option("--values", is_flag=True, help="Also what each step was given, and what it came to.")
 @reveal_option
@@ -52,7 +58,7 @@ def _show(timeline: Timeline, now: datetime, *, values: bool) -> None:
     print_facts(_facts(job, now))
     if job.waits_for == "code" and job.reason:
         print_block("it cannot go on", job.reason)
-    draw(timeline, now, values=values)
+    _draw(timeline, now, values=values)
     if timeline.signals:
         columns = [Column("signal", least=10), Column("sent", least=10), Column("key", least=8, rank=2)]
         rows = [(signal.name, text.age(signal.sent_at, now), signal.key) for signal in timeline.signals]
@@ -84,7 +90,7 @@ def _facts(job: JobRecord, now: datetime) -> dict[str, object]:
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "open": ("…", "yellow"), "retrying": ("↻", "yellow")}
 
 
-def draw(timeline: Timeline, now: datetime, *, values: bool) -> None:
+def _draw(timeline: Timeline, now: datetime, *, values: bool) -> None:
     """Print the tree."""
     from rich.text import Text  # noqa: PLC0415  draws
     from rich.tree import Tree  # noqa: PLC0415
@@ -109,8 +115,8 @@ def _grow(
             _grow(tree.add(head), step.steps, timeline, now, values=values)
             continue
         mark, colour = _mark(step, timeline)
-        said = "".join(f"  {part}" for part in _said(step, timeline, now))
-        below = tree.add(Text.assemble((f"{mark} ", colour), text.line(step.key), (_took(step), "dim"), said))
+        notes = "".join(f"  {part}" for part in _notes(step, timeline, now))
+        below = tree.add(Text.assemble((f"{mark} ", colour), text.line(step.key), (_took(step), "dim"), notes))
         for name, value in _values(step) if values else ():
             below.add(Text(f"{name}: {text.line(text.compact(value))}", style="dim"))
 
@@ -125,8 +131,8 @@ def _took(step: TimelineStep | TimelineBranch) -> str:
     return "" if step.duration is None else f"  {text.span(step.duration)}"
 
 
-def _said(step: TimelineStep, timeline: Timeline, now: datetime) -> Iterator[str]:
-    """What one wants to know of a step of this kind and in this state."""
+def _notes(step: TimelineStep, timeline: Timeline, now: datetime) -> Iterator[str]:
+    """What matters about a step of this kind in this state."""
     if step.kind != "step":
         yield {"failure": "the workflow has failed", "start": "begun anew"}.get(step.kind, step.kind)
     if step.kind == "failure" and isinstance(step.result, dict) and step.result.get("step"):
@@ -161,10 +167,10 @@ def _error(error: Any) -> str:  # noqa: ANN401  whatever is stored
     """The type and the message; of a child, those of what it failed of."""
     if not isinstance(error, dict):
         return "failed"
-    told = error.get("failure") or error
-    if "type" not in told:
+    failure = error.get("failure") or error
+    if "type" not in failure:
         return str(error.get("reason") or error.get("outcome") or "failed")
-    return f"{told['type']}: {told.get('message', '')}".removesuffix(": ")
+    return f"{failure['type']}: {failure.get('message', '')}".removesuffix(": ")
 
 
 def _values(step: TimelineStep) -> Iterator[tuple[str, Any]]:
