@@ -11,7 +11,7 @@ from rowlock.store.stats.collect import LOCKED
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One check of the doctor, which makes its finding."""
 
     group: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from rowlock.doctor.check import Check, by_bounds, several, why
+from rowlock.doctor.check import HealthCheck, by_bounds, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.formatting import count, instant, span
 from rowlock.store.doctor.checkup_facts import Facts
@@ -35,7 +35,7 @@ def judge_claims(facts: Facts, trial: Trial | None) -> Iterator[Finding]:
 
 
 def _plan(trial: Trial) -> Finding:
-    check = Check(_CLAIM, "claim index")
+    check = HealthCheck(_CLAIM, "claim index")
     if trial.unknown.get("claim"):
         return check.unknown(trial.unknown["claim"])
     astray = [queue for queue, cost in trial.claims.items() if _INDEX not in cost.indexes]
@@ -52,7 +52,7 @@ def _plan(trial: Trial) -> Finding:
 
 
 def _pages(facts: Facts, trial: Trial) -> Finding:
-    check = Check(_CLAIM, "claim pages")
+    check = HealthCheck(_CLAIM, "claim pages")
     looked = facts.stats.database.claim if facts.stats else None
     if trial.claims:
         figures = {queue: (cost.buffers, cost.rows) for queue, cost in trial.claims.items()}
@@ -77,7 +77,7 @@ def _pages(facts: Facts, trial: Trial) -> Finding:
 
 
 def _time(facts: Facts) -> Finding:
-    check = Check(_CLAIM, "claim time")
+    check = HealthCheck(_CLAIM, "claim time")
     if facts.stats is None or facts.stats.fleet.workers is None:
         return check.unknown(why(facts, "workers"))
     claims = facts.stats.fleet.claims
@@ -96,7 +96,7 @@ def _time(facts: Facts) -> Finding:
 
 def judge_load(facts: Facts, trial: Trial) -> Iterator[Finding]:
     """Check how much of one core of the server the busiest minute took, by the present cost of a job."""
-    check = Check(_LOAD, "share of a core")
+    check = HealthCheck(_LOAD, "share of a core")
     if trial.job is None:
         yield check.unknown(trial.unknown.get("job"))
         return

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from rowlock.doctor.check import Check, several, why
+from rowlock.doctor.check import HealthCheck, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.formatting import count, span
 from rowlock.store.doctor.checkup_facts import Facts
@@ -29,7 +29,7 @@ _VITAL_DUTIES = {"rescue", "schedules"}
 
 def judge_locks(facts: Facts) -> Iterator[Finding]:
     """Check for locked tables: such a lock causes much else."""
-    check = Check(_GROUP, "table locks")
+    check = HealthCheck(_GROUP, "table locks")
     if facts.lock_holders is None:
         yield check.unknown(facts.unknown.get("lock holders"))
     elif not facts.lock_holders:
@@ -40,7 +40,7 @@ def judge_locks(facts: Facts) -> Iterator[Finding]:
 
 def judge_duties(facts: Facts) -> Iterator[Finding]:
     """Check for locked duties of the fleet: no worker does one until that transaction ends."""
-    check = Check(_GROUP, "duty locks")
+    check = HealthCheck(_GROUP, "duty locks")
     if facts.duty_holders is None:
         yield check.unknown(facts.unknown.get("duty holders"))
         return
@@ -66,7 +66,7 @@ def judge_duties(facts: Facts) -> Iterator[Finding]:
 
 def judge_rows(facts: Facts) -> Iterator[Finding]:
     """Check for locked rows of due jobs: workers pass over them until that transaction ends."""
-    check = Check(_GROUP, "job locks")
+    check = HealthCheck(_GROUP, "job locks")
     if facts.row_holders is None:
         yield check.unknown(why(facts, "row holders") or why(facts, "runnable"))
         return
@@ -94,7 +94,7 @@ def _missed(duties: Sequence[str]) -> str:
     return f"; {' and '.join(lost)}" if lost else ""
 
 
-def _locked(check: Check, holder: LockHolder) -> Finding:
+def _locked(check: HealthCheck, holder: LockHolder) -> Finding:
     held = timedelta(seconds=holder.seconds or 0.0)
     done = "reads or writes it" if holder.stops_reads else "writes to it"
     meant = ": no job is enqueued, claimed or settled meanwhile" if holder.table == "jobs" else ""

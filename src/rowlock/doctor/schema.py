@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rowlock.doctor.check import Check, several, why, worst
+from rowlock.doctor.check import HealthCheck, several, why, worst
 from rowlock.model.checkup import Finding, Level
 from rowlock.store.doctor.blueprint import Difference, differences, index_statement, may_be_emptied
 from rowlock.store.doctor.checkup_facts import Facts
@@ -27,7 +27,7 @@ def judge_schema(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    check = Check(_GROUP, "migrations")
+    check = HealthCheck(_GROUP, "migrations")
     version, compatible = facts.version
     ours = newest()
     figure = f"{version}, this Rowlock is for {ours}"
@@ -45,7 +45,7 @@ def _version(facts: Facts) -> Finding:
 
 
 def _things(facts: Facts) -> Finding:
-    check = Check(_GROUP, "objects")
+    check = HealthCheck(_GROUP, "objects")
     if facts.described is None:
         return check.unknown(why(facts, "schema"))
     if facts.version[0] != newest():
@@ -75,7 +75,7 @@ def _remedy(schema: str, lacking: Sequence[Difference]) -> str:
 
 
 def _indexes(facts: Facts) -> Finding:
-    check = Check(_GROUP, "indexes")
+    check = HealthCheck(_GROUP, "indexes")
     if facts.described is None:
         return check.unknown(why(facts, "schema"))
     indexes = [thing for thing in facts.described if thing.kind == "index"]
@@ -92,7 +92,7 @@ def _indexes(facts: Facts) -> Finding:
 
 
 def _definers(facts: Facts) -> Finding:
-    check = Check(_GROUP, "definer functions")
+    check = HealthCheck(_GROUP, "definer functions")
     if facts.described is None:
         return check.unknown(why(facts, "schema"))
     loose = [thing.name for thing in facts.described if thing.kind == "function" and not thing.sound]
@@ -110,7 +110,7 @@ def _definers(facts: Facts) -> Finding:
 
 
 def _logged(facts: Facts) -> Finding:
-    check = Check(_GROUP, "logged tables")
+    check = HealthCheck(_GROUP, "logged tables")
     if facts.tables is None:
         return check.unknown(why(facts, "tables"))
     lost = [table.name for table in facts.tables if table.unlogged and table.name not in may_be_emptied()]
@@ -126,7 +126,7 @@ def _logged(facts: Facts) -> Finding:
 
 
 def _public(facts: Facts) -> Finding:
-    check = Check(_GROUP, "PUBLIC")
+    check = HealthCheck(_GROUP, "PUBLIC")
     if facts.rights is None:
         return check.unknown(why(facts, "rights"))
     open_to_all = [right for right in facts.rights if right.grantee is None]
@@ -145,7 +145,7 @@ def _public(facts: Facts) -> Finding:
 
 
 def _roles(facts: Facts) -> Finding:
-    check = Check(_GROUP, "roles")
+    check = HealthCheck(_GROUP, "roles")
     if facts.rights is None:
         return check.unknown(why(facts, "rights"))
     ours = {role.full_name(facts.schema): role for role in ROLES}

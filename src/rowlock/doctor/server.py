@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from rowlock.doctor.check import Check, by_bounds, several, why, worst
+from rowlock.doctor.check import HealthCheck, by_bounds, several, why, worst
 from rowlock.model.checkup import Finding, Level
 from rowlock.model.formatting import count, span
 from rowlock.store.doctor.checkup_facts import Facts
@@ -44,7 +44,7 @@ def judge_server(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    check = Check(_GROUP, "version")
+    check = HealthCheck(_GROUP, "version")
     if facts.server is None:
         return check.unknown(why(facts, "server"))
     major = facts.server.version // 10_000
@@ -60,7 +60,7 @@ def _version(facts: Facts) -> Finding:
 
 
 def _writable(facts: Facts) -> Finding:
-    check = Check(_GROUP, "writable")
+    check = HealthCheck(_GROUP, "writable")
     if facts.server is None:
         return check.unknown(why(facts, "server"))
     if facts.server.recovering:
@@ -81,7 +81,7 @@ def _writable(facts: Facts) -> Finding:
 
 
 def _switch(facts: Facts, name: str, danger: str) -> Finding:
-    check = Check(_GROUP, name)
+    check = HealthCheck(_GROUP, name)
     value = facts.settings.get(name)
     if value is None:
         return check.unknown(why(facts, "settings"))
@@ -91,7 +91,7 @@ def _switch(facts: Facts, name: str, danger: str) -> Finding:
 
 
 def _synchronous_commit(facts: Facts) -> Finding:
-    check = Check(_GROUP, "synchronous_commit")
+    check = HealthCheck(_GROUP, "synchronous_commit")
     value = facts.settings.get("synchronous_commit")
     if value is None:
         return check.unknown(why(facts, "settings"))
@@ -111,7 +111,7 @@ def _synchronous_commit(facts: Facts) -> Finding:
 
 
 def _standbys(facts: Facts) -> Finding:
-    check = Check(_GROUP, "synchronous standbys")
+    check = HealthCheck(_GROUP, "synchronous standbys")
     named = facts.settings.get("synchronous_standby_names")
     if named is None:
         return check.unknown(why(facts, "settings"))
@@ -138,7 +138,7 @@ def _standbys(facts: Facts) -> Finding:
 
 
 def _isolation(facts: Facts) -> Finding:
-    check = Check(_GROUP, "isolation")
+    check = HealthCheck(_GROUP, "isolation")
     value = facts.settings.get("default_transaction_isolation")
     if value is None:
         return check.unknown(why(facts, "settings"))
@@ -154,7 +154,7 @@ def _isolation(facts: Facts) -> Finding:
 
 def _silence(facts: Facts) -> Finding:
     """Always green: the limit is off by default, and the check of snapshots finds the consequences."""
-    check = Check(_GROUP, "idle transactions")
+    check = HealthCheck(_GROUP, "idle transactions")
     value = facts.settings.get("idle_in_transaction_session_timeout")
     if value is None:
         return check.unknown(why(facts, "settings"))
@@ -166,7 +166,7 @@ def _silence(facts: Facts) -> Finding:
 
 
 def _connections(facts: Facts) -> Finding:
-    check = Check(_GROUP, "connections")
+    check = HealthCheck(_GROUP, "connections")
     if facts.stats is None or facts.stats.database.connections is None:
         return check.unknown(why(facts, "connections"))
     found = facts.stats.database.connections
@@ -187,7 +187,7 @@ def _connections(facts: Facts) -> Finding:
 
 
 def _notifications(facts: Facts) -> Finding:
-    check = Check(_GROUP, "notify queue")
+    check = HealthCheck(_GROUP, "notify queue")
     if facts.notifications is None:
         return check.unknown(why(facts, "notifications"))
     amber, red = _NOTIFICATIONS
@@ -211,7 +211,7 @@ def _end_of(sessions: Sequence[InTransaction] | None) -> str:
 
 
 def _wraparound(facts: Facts) -> Finding:
-    check = Check(_GROUP, "wraparound")
+    check = HealthCheck(_GROUP, "wraparound")
     if facts.server is None:
         return check.unknown(why(facts, "server"))
     freeze = int(facts.settings.get("autovacuum_freeze_max_age", 200_000_000))
@@ -234,7 +234,7 @@ def _wraparound(facts: Facts) -> Finding:
 
 def judge_clock(facts: Facts, *, ahead: timedelta, unsure: timedelta) -> Iterator[Finding]:
     """Compare our clock with the server's, and the server's with the schema's now()."""
-    check = Check(_GROUP, "clock")
+    check = HealthCheck(_GROUP, "clock")
     difference = max(timedelta(0), abs(ahead) - unsure)
     amber, red = (bound.total_seconds() for bound in _CLOCK)
     yield check.judged(
@@ -245,7 +245,7 @@ def judge_clock(facts: Facts, *, ahead: timedelta, unsure: timedelta) -> Iterato
         do="run NTP on both; delay= is counted by the server's clock alone",
         value=ahead.total_seconds(),
     )
-    moved = Check(_GROUP, "moved clock")
+    moved = HealthCheck(_GROUP, "moved clock")
     if facts.server is None:
         yield moved.unknown(why(facts, "server"))
     elif facts.server.ahead:

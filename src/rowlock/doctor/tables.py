@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 
-from rowlock.doctor.check import Check, by_bounds, several, why
+from rowlock.doctor.check import HealthCheck, by_bounds, several, why
 from rowlock.model.checkup import Finding, Level
 from rowlock.model.formatting import age, count, span
 from rowlock.model.stats.stats import Snapshot
@@ -50,7 +50,7 @@ def judge_tables(facts: Facts) -> Iterator[Finding]:
 
 
 def _autovacuum(facts: Facts) -> Finding:
-    check = Check(_GROUP, "autovacuum")
+    check = HealthCheck(_GROUP, "autovacuum")
     switches = {name: facts.settings.get(name) for name in ("autovacuum", "track_counts")}
     if None in switches.values() or facts.tables is None:
         return check.unknown(why(facts, "settings") or why(facts, "tables"))
@@ -101,7 +101,7 @@ def _tolerated(facts: Facts, table: TableNow) -> float:
 
 
 def _dead_rows(facts: Facts) -> Finding:
-    check = Check(_GROUP, "dead rows")
+    check = HealthCheck(_GROUP, "dead rows")
     if facts.tables is None or facts.stats is None:
         return check.unknown(why(facts, "tables"))
     level, table = dead_rows(facts)
@@ -119,7 +119,7 @@ def _dead_rows(facts: Facts) -> Finding:
 
 
 def _snapshots(facts: Facts) -> Finding:
-    check = Check(_GROUP, "oldest snapshot")
+    check = HealthCheck(_GROUP, "oldest snapshot")
     found = facts.stats.database.snapshots if facts.stats else None
     if found is None:
         return check.unknown(why(facts, "snapshots"))
@@ -165,7 +165,7 @@ def _end(one: Snapshot) -> str:
 
 
 def _locks(facts: Facts) -> Finding:
-    check = Check(_GROUP, "lock waits")
+    check = HealthCheck(_GROUP, "lock waits")
     found = facts.stats.database.lock_waits if facts.stats else None
     if found is None:
         return check.unknown(why(facts, "lock_waits"))
@@ -185,7 +185,7 @@ def _locks(facts: Facts) -> Finding:
 
 
 def _bloat(facts: Facts) -> Finding:
-    check = Check(_GROUP, "bloat")
+    check = HealthCheck(_GROUP, "bloat")
     jobs = next((table for table in facts.tables or () if table.name == "jobs"), None)
     if jobs is None:
         return check.unknown(why(facts, "tables") or "there is no table of jobs")
@@ -210,7 +210,7 @@ def _beyond(size: float, times: float) -> Level:
 
 
 def _retention(facts: Facts) -> Finding:
-    check = Check(_GROUP, "retention")
+    check = HealthCheck(_GROUP, "retention")
     if facts.parts is None or facts.stats is None or facts.today is None:
         return check.unknown(why(facts, "partitions"))
     today = facts.today
@@ -228,7 +228,7 @@ def _retention(facts: Facts) -> Finding:
 
 
 def _parts(facts: Facts) -> Finding:
-    check = Check(_GROUP, "partitions ahead")
+    check = HealthCheck(_GROUP, "partitions ahead")
     if facts.parts is None or facts.today is None or facts.longest is None:
         return check.unknown(why(facts, "partitions"))
     today = facts.today
@@ -259,7 +259,7 @@ def _days_ahead(parts: Iterable[Partition], today: date, needed: date) -> int:
 
 
 def _default_parts(facts: Facts) -> Finding:
-    check = Check(_GROUP, "default partition")
+    check = HealthCheck(_GROUP, "default partition")
     if facts.tables is None:
         return check.unknown(why(facts, "tables"))
     found = [table.name for table in facts.tables if table.is_default]

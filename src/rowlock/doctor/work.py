@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from rowlock.doctor.check import Check, by_bounds, several, why
+from rowlock.doctor.check import HealthCheck, by_bounds, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.formatting import span
 from rowlock.model.stats.stats import QueueStats, Stats
@@ -39,7 +39,7 @@ def _queues(facts: Facts) -> Mapping[str, QueueStats] | None:
 
 
 def _oldest(facts: Facts, target: timedelta) -> Finding:
-    check = Check(_GROUP, "oldest job")
+    check = HealthCheck(_GROUP, "oldest job")
     queues = _queues(facts)
     if queues is None:
         return check.unknown(why(facts, "runnable"))
@@ -86,7 +86,7 @@ def _stands_still(facts: Facts, queue: str) -> bool:
 
 
 def _unattended(facts: Facts, target: timedelta) -> Finding:
-    check = Check(_GROUP, "queues without a worker")
+    check = HealthCheck(_GROUP, "queues without a worker")
     queues = _queues(facts)
     if queues is None or facts.stats is None or facts.stats.fleet.workers is None:
         return check.unknown(why(facts, "workers") or why(facts, "runnable"))
@@ -110,7 +110,7 @@ def _unattended(facts: Facts, target: timedelta) -> Finding:
 
 
 def _code(facts: Facts) -> Finding:
-    check = Check(_GROUP, "waiting for code")
+    check = HealthCheck(_GROUP, "waiting for code")
     stats = facts.stats
     if stats is None or "waiting" in stats.unknown:
         return check.unknown(why(facts, "waiting"))
@@ -129,7 +129,7 @@ def _code(facts: Facts) -> Finding:
 
 
 def _failures(facts: Facts) -> Finding:
-    check = Check(_GROUP, "failures")
+    check = HealthCheck(_GROUP, "failures")
     stats = facts.stats
     if stats is None or "rates" in stats.unknown:
         return check.unknown(why(facts, "rates"))
@@ -157,7 +157,7 @@ def _rate(stats: Stats, task: str, name: str) -> float:
 
 
 def _pauses(facts: Facts) -> Finding:
-    check = Check(_GROUP, "pauses")
+    check = HealthCheck(_GROUP, "pauses")
     if facts.pauses is None or facts.stats is None:
         return check.unknown(why(facts, "pauses"))
     now = facts.stats.at
@@ -178,7 +178,7 @@ def _pauses(facts: Facts) -> Finding:
 
 
 def _overdue(facts: Facts) -> Finding:
-    check = Check(_GROUP, "schedules")
+    check = HealthCheck(_GROUP, "schedules")
     found = facts.schedules
     if found is None:
         return check.unknown(why(facts, "schedules"))
@@ -212,7 +212,7 @@ def _overdue(facts: Facts) -> Finding:
 
 
 def _orphans(facts: Facts) -> Finding:
-    check = Check(_GROUP, "orphaned schedules")
+    check = HealthCheck(_GROUP, "orphaned schedules")
     found = facts.schedules
     if found is None:
         return check.unknown(why(facts, "schedules"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from rowlock.doctor.check import Check, several, why
+from rowlock.doctor.check import HealthCheck, several, why
 from rowlock.model.checkup import Finding, Level
 from rowlock.model.formatting import count, span
 from rowlock.model.redact import redact_text
@@ -30,7 +30,7 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
     if workers is None:
         names = ("live workers", "leases", "event loops", "versions", "stuck attempts", "worker faults")
         for name in (*names, "failing statements"):
-            yield Check(_GROUP, name).unknown(why(facts, "workers"))
+            yield HealthCheck(_GROUP, name).unknown(why(facts, "workers"))
     else:
         live = [worker for worker in workers if worker.lease_left > timedelta(0)]
         yield _alive(facts, live)
@@ -45,7 +45,7 @@ def judge_fleet(facts: Facts, *, version: str) -> Iterator[Finding]:
 
 
 def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
-    check = Check(_GROUP, "live workers")
+    check = HealthCheck(_GROUP, "live workers")
     if live:
         slots = sum(worker.slots for worker in live)
         return check.green(f"{len(live)}", f"with {count(slots, 'slot')} in all", value=len(live))
@@ -61,7 +61,7 @@ def _alive(facts: Facts, live: list[WorkerStats]) -> Finding:
 
 
 def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Finding:
-    check = Check(_GROUP, "leases")
+    check = HealthCheck(_GROUP, "leases")
     stale = [worker for worker in workers if worker.lease_left <= timedelta(0)]
     late = [worker for worker in live if worker.vitals.health == "late"]
     if not stale and late:
@@ -86,7 +86,7 @@ def _leases(workers: tuple[WorkerStats, ...], live: list[WorkerStats]) -> Findin
     )
 
 
-def _late(check: Check, late: list[WorkerStats], live: list[WorkerStats]) -> Finding:
+def _late(check: HealthCheck, late: list[WorkerStats], live: list[WorkerStats]) -> Finding:
     """The finding on workers that have missed a renewal; their jobs are untouchable until the leases end."""
     longest = max(late, key=lambda worker: worker.vitals.silent)
     return check.ill(
@@ -100,7 +100,7 @@ def _late(check: Check, late: list[WorkerStats], live: list[WorkerStats]) -> Fin
 
 def _loops(live: list[WorkerStats]) -> Finding:
     """A blocked event loop starts nothing, while the lease is renewed by a thread of its own."""
-    check = Check(_GROUP, "event loops")
+    check = HealthCheck(_GROUP, "event loops")
     blocked = [worker for worker in live if worker.vitals.health == "blocked"]
     if not blocked:
         return check.green("none blocked", "the event loop of every live worker turns", value=0.0)
@@ -116,7 +116,7 @@ def _loops(live: list[WorkerStats]) -> Finding:
 
 
 def _versions(live: list[WorkerStats], version: str) -> Finding:
-    check = Check(_GROUP, "versions")
+    check = HealthCheck(_GROUP, "versions")
     others = sorted({worker.version for worker in live} - {version})
     if not others:
         return check.green(version, "workers and this client are of one version")
@@ -131,7 +131,7 @@ def _versions(live: list[WorkerStats], version: str) -> Finding:
 
 
 def _stuck(live: list[WorkerStats]) -> Finding:
-    check = Check(_GROUP, "stuck attempts")
+    check = HealthCheck(_GROUP, "stuck attempts")
     stuck = [worker for worker in live if worker.stuck]
     if not stuck:
         return check.green("0", "every attempt that timed out has ended", value=0.0)
@@ -147,7 +147,7 @@ def _stuck(live: list[WorkerStats]) -> Finding:
 
 
 def _faults(live: list[WorkerStats]) -> Finding:
-    check = Check(_GROUP, "worker faults")
+    check = HealthCheck(_GROUP, "worker faults")
     unfit = [worker for worker in live if worker.fault and not worker.restarts]
     if unfit:
         return check.ill(
@@ -171,7 +171,7 @@ def _faults(live: list[WorkerStats]) -> Finding:
 
 
 def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
-    check = Check(_GROUP, "failing statements")
+    check = HealthCheck(_GROUP, "failing statements")
     since = {worker.id: worker.failing_since for worker in live if worker.failing_since is not None}
     if not since or facts.stats is None:
         return check.green("none", "settles and claims work", value=0.0)
@@ -187,7 +187,7 @@ def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
 
 
 def _suspects(facts: Facts) -> Finding:
-    check = Check(_GROUP, "suspects")
+    check = HealthCheck(_GROUP, "suspects")
     suspects = facts.stats.fleet.suspects if facts.stats else None
     if suspects is None:
         return check.unknown(why(facts, "suspects"))
@@ -203,7 +203,7 @@ def _suspects(facts: Facts) -> Finding:
 
 
 def _rescues(facts: Facts) -> Finding:
-    check = Check(_GROUP, "rescues")
+    check = HealthCheck(_GROUP, "rescues")
     rescued, poisoned = (facts.stats.fleet.rescued, facts.stats.fleet.poisoned) if facts.stats else (None, None)
     if rescued is None or poisoned is None:
         return check.unknown(why(facts, "rescues"))
