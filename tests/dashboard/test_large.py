@@ -11,7 +11,7 @@ from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.excerpt import MOST_SHOWN, Excerpt, ExcerptBudget
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from tests.dashboard.browser import Browser, browsing
 from tests.rows import Db, put
 
@@ -92,7 +92,7 @@ def test_pages_are_drawn_beside_the_event_loop(app: Rowlock) -> None:
     async def load(_context: RequestContext, _params: Params) -> Shown:
         return Shown(Told(a="b"))
 
-    page = Page("done", "/more", Params, Shown, load, says="More.")
+    page = DashboardPage("done", "/more", Params, Shown, load, says="More.")
     with browsing(Dashboard(app, auth=lambda _request: Visitor("ann", "admin"), pages=[page])) as browser:
         assert browser.get("/api/more").json() == {"facts": {"a": "b"}}
 

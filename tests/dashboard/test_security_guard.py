@@ -15,7 +15,7 @@ from rowlock import InvalidOption, Rowlock
 from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.access.cookies import CSRF
 from rowlock.dashboard.access.visitor import Auth
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from tests.dashboard.browser import OURS, Browser, browsing
 
 HEADERS = {
@@ -430,7 +430,7 @@ def test_no_name_in_a_request_can_write_a_line_of_the_log(nowhere: Rowlock, capl
     async def load(_context: object, _params: object) -> None:
         raise Broken
 
-    page = Page("odd", "/odd/{name}", Params, dict, load, says="Breaks.")
+    page = DashboardPage("odd", "/odd/{name}", Params, dict, load, says="Breaks.")
     with caplog.at_level(logging.DEBUG, "rowlock"), browsing(Dashboard(nowhere, auth=ann, pages=[page])) as browser:
         browser.get("/odd/a%0aERROR%20all%20is%20lost%1b[2J")
 

@@ -18,7 +18,7 @@ FLOORS = (
     ("worker",),
     ("app", "doctor", "explain", "logs", "version"),
     ("dashboard",),
-    ("cli", "demo", "telemetry", "testing", "contrib"),
+    ("cli", "demo", "testing", "contrib"),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -47,6 +48,14 @@ INSTEAD = {
     "scheduled_at": "run_at",
     "ttl_ms": "a timedelta",
 }
+# Verbs of speech and sight that say nothing of what a thing is. No class, function of a module, or module is called so.
+NO_NAMES = frozenset(
+    (
+        *("asked", "said", "told", "seen", "found", "known", "wanted", "look", "lately"),
+        *("desk", "play", "stage", "ground", "did", "elsewhere"),
+    )
+)
+WORDS_OF_A_MODULE = 15
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -78,6 +87,52 @@ def test_python_says_one_word_per_concept() -> None:
     wrong = {source.name: faults(names_given(source)) for source in package()}
 
     assert {name: words for name, words in wrong.items() if words} == {}
+
+
+def test_a_thing_is_named_by_what_it_is() -> None:
+    wrong = [
+        f"{source.name}: {name}"
+        for source in package()
+        for name in (source.path.stem, *(node.name for node in definitions(source)))
+        if name.lower() in NO_NAMES
+    ]
+
+    assert wrong == []
+
+
+def test_the_name_of_a_class_is_used_once() -> None:
+    where = defaultdict(list)
+    for source in package():
+        for node in definitions(source):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where[node.name].append(source.name)
+
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_a_docstring_says_returns() -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    wrong = [
+        f"{source.name}: {docstring.splitlines()[0]}"
+        for source in package()
+        for node in ast.walk(source.tree)
+        if isinstance(node, documented) and (docstring := ast.get_docstring(node) or "").startswith("Answer")
+    ]
+
+    assert wrong == []
+
+
+def test_a_module_says_in_one_short_line_what_it_is() -> None:
+    first = {source.name: (ast.get_docstring(source.tree) or "").partition("\n")[0] for source in package()}
+
+    assert {name: line for name, line in first.items() if len(line.split()) > WORDS_OF_A_MODULE} == {}
+
+
+def definitions(source: Source) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The classes and functions of a module, not what is inside of them."""
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
 
 
 def test_sql_says_one_word_per_concept() -> None:

@@ -1,4 +1,4 @@
-"""What operators do to jobs: list them, retry, cancel, delete, move and hurry them, and change one of them."""
+"""Jobs: what operators read of them, and change."""
 # ruff: noqa: A002  a filter is called filter
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pauses: of a queue, whose jobs wait where they are, or of a task, whose jobs are set aside when claimed."""
+"""Pauses: of queues, whose jobs wait, or of tasks, whose jobs are set aside."""
 
 from __future__ import annotations
 

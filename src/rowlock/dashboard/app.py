@@ -28,7 +28,7 @@ from rowlock.dashboard.http.address import root_of
 from rowlock.dashboard.http.endpoints import Endpoint, Endpoints
 from rowlock.dashboard.http.openapi import SIGNALS, description
 from rowlock.dashboard.http.webhook import Webhooks, receive
-from rowlock.dashboard.page import Page
+from rowlock.dashboard.page import DashboardPage
 from rowlock.dashboard.pages import PAGES
 from rowlock.dashboard.render import STATIC, assets, templates
 
@@ -51,7 +51,7 @@ class Dashboard:
         hosts: Iterable[str] = (),
         read_only: bool = False,
         arguments: Role = "operator",
-        pages: Sequence[Page[Any]] = (),
+        pages: Sequence[DashboardPage[Any]] = (),
         actions: Sequence[Action[Any]] = (),
         packages: Sequence[str] = (),
         webhooks: Sequence[str] | None = None,

@@ -34,7 +34,7 @@ class Redirect(HTTPException):
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[A]):
+class DashboardPage(Generic[A]):
     """A page at `path`, whose `{names}` are fields of `params` too; `load` returns the data that its template shows.
 
     `shows` is the type of that data, which is the JSON of /api + `path`. While somebody watches the page, it is loaded

@@ -1,4 +1,4 @@
-"""Address: which database and schema, from the constructor or the environment, and how it is reached."""
+"""Address: which database and schema, and who said so."""
 
 from __future__ import annotations
 

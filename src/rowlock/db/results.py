@@ -1,4 +1,4 @@
-"""Results: one connection per process listens for the ends of all jobs that are waited for.
+"""Results: one connection per process listens for the ends of jobs.
 
 Sync callers and any number of event loops wait together, so a thread of its own does the listening. It starts with the
 first waiter, ends when nobody has waited for a while, and never keeps the process from exiting.

@@ -1,4 +1,4 @@
-"""Reconnecting async connection of a worker, which listens, too; behind a pooler by a second one."""
+"""Worker connection: reconnects, and listens, behind a pooler on a second connection."""
 
 from __future__ import annotations
 

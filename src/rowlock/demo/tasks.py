@@ -1,4 +1,4 @@
-"""Tasks of the demo: their arguments tell how long each takes and how often it fails."""
+"""Demo tasks: their arguments say how long each takes and how often it fails."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def ship(order: int) -> str:
     return f"parcel-{order}"
 
 
-class Refused(Exception):
+class OrderRefused(Exception):
     """The person says no."""
 
 
@@ -114,7 +114,7 @@ async def checkout(ctx: Context, order: int) -> str:
     ctx.undo(put_back, order)
     decision = await ctx.signal("approval", schema=Approval)
     if not decision.approved:
-        raise Refused(f"order {order}")
+        raise OrderRefused(f"order {order}")
     await ctx.step(charge, order)
     return await ctx.step(ship, order)
 

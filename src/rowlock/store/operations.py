@@ -1,4 +1,4 @@
-"""Operations on many jobs: each takes those that match, locks what it can, and changes it."""
+"""Operations: changes of many jobs, each of those that it can lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Query: a statement as a value, its text, its parameters, and how to read its rows."""
+"""Query: a statement as a value, and how to read its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles: the rights of each kind of client, as data, and the SQL that grants them.
+"""Roles: the rights of each kind of client, and the SQL that grants them.
 
 The roles are groups that nobody logs in as, named after the schema: `grant rowlock_worker to` your workers' login.
 What is granted is what the statements of such a client need, column by column, and nothing more.

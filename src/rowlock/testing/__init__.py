@@ -1,4 +1,4 @@
-"""For users' tests: run due jobs here and now, move the database's clock, fire schedules, assert what was enqueued."""
+"""Testing: drain jobs, travel in time, fire schedules, assert what was enqueued."""
 
 from rowlock.testing.drain import adrain, drain
 from rowlock.testing.drained import Attempt, Drained

@@ -1,4 +1,4 @@
-"""Fire: the schedules that are due make their jobs, here and now, by the same plan and statements as in a worker."""
+"""Fire: due schedules make their jobs here and now, as in a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loop watchdog: notices, from another thread, that the event loop is blocked, and by which job."""
+"""Loop watchdog: notices from another thread which job blocks the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: that running attempts have begun, and how far they are, until the settler writes it."""
+"""Progress: which attempts have begun, and how far they are."""
 
 from __future__ import annotations
 

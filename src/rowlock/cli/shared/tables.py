@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: the least important columns go first, and long texts end in `…`.
+"""Tables: they fit the terminal; the least important columns go first.
 
 Imports rich: import this file only where something is drawn, so that every other command starts without it.
 """

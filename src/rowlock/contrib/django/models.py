@@ -1,1 +1,1 @@
-"""No model: our tables are no affair of Django's. But only an app with this module is told of `migrate`."""
+"""Models: none; but Django tells only apps with this module of `migrate`."""

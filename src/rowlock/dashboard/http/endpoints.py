@@ -27,7 +27,7 @@ from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.excerpt import ExcerptBudget
 from rowlock.dashboard.http.address import path_of, root_of
 from rowlock.dashboard.http.feed import Feed
-from rowlock.dashboard.page import Page, Params, Redirect, check_fields, read_params
+from rowlock.dashboard.page import DashboardPage, Params, Redirect, check_fields, read_params
 from rowlock.dashboard.render import RenderThreads, address, render_main, render_page
 from rowlock.db.errors import is_transient
 from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, RowlockError, ScheduleNotFound
@@ -68,7 +68,7 @@ class Endpoints:
         templates: Environment,
         read_only: bool,
         arguments: Role,
-        extra: tuple[Page[Any], ...],
+        extra: tuple[DashboardPage[Any], ...],
         can_log_out: bool,
     ) -> None:
         self.feed = Feed()
@@ -90,7 +90,7 @@ class Endpoints:
 
     # Pages
 
-    def page(self, page: Page[Any]) -> Endpoint:
+    def page(self, page: DashboardPage[Any]) -> Endpoint:
         """A page as HTML; with `Accept: text/event-stream`, a stream of it as it changes."""
 
         async def endpoint(request: Request) -> Response:
@@ -117,7 +117,7 @@ class Endpoints:
 
         return endpoint
 
-    def data(self, page: Page[Any]) -> Endpoint:
+    def data(self, page: DashboardPage[Any]) -> Endpoint:
         """The page's data as JSON."""
 
         async def endpoint(request: Request) -> Response:
@@ -131,12 +131,17 @@ class Endpoints:
 
         return endpoint
 
-    async def _load(self, context: RequestContext, page: Page[Any], params: Params) -> object:
+    async def _load(self, context: RequestContext, page: DashboardPage[Any], params: Params) -> object:
         self._check_may_search(context.visitor, params)
         return await page.load(context, params)
 
     def _shown(
-        self, context: RequestContext, page: Page[Any], params: Params, value: object, budget: ExcerptBudget | None
+        self,
+        context: RequestContext,
+        page: DashboardPage[Any],
+        params: Params,
+        value: object,
+        budget: ExcerptBudget | None,
     ) -> dict[str, Any]:
         value = mask(value, show_arguments=self._may_read(context.visitor), budget=budget)
         return {"it": value, "params": params, "page": page.name}

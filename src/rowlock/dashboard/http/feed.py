@@ -1,4 +1,4 @@
-"""A page as it changes: a stream of its main part, sent again whenever it has changed."""
+"""Feed: a page as a stream, sent again whenever it has changed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from rowlock.dashboard.action import Action
-from rowlock.dashboard.page import Page
+from rowlock.dashboard.page import DashboardPage
 from rowlock.dashboard.render import VERSION
 
 SIGNALS: Final = "/webhooks/signals"
@@ -37,7 +37,7 @@ _OF_SIGNALS: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "Co
 Json = dict[str, Any]
 
 
-def description(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]], *, root: str = "") -> Json:
+def description(pages: Sequence[DashboardPage[Any]], actions: Sequence[Action[Any]], *, root: str = "") -> Json:
     """The description at /api/openapi.json; durations are seconds."""
     schemas, definitions = _schemas(pages, actions)
     paths: dict[str, Json] = {}
@@ -67,10 +67,12 @@ class _Schemas(GenerateJsonSchema):
         return {"type": "number", "description": "seconds"}
 
 
-def _schemas(pages: Sequence[Page[Any]], actions: Sequence[Action[Any]]) -> tuple[dict[str, Json], dict[str, Json]]:
+def _schemas(
+    pages: Sequence[DashboardPage[Any]], actions: Sequence[Action[Any]]
+) -> tuple[dict[str, Json], dict[str, Json]]:
     """Schemas by key, the data of pages (`PATH`) and the parameters of pages and actions (`PATH?`), and their parts."""
     results = [(page.path, "serialization", TypeAdapter(page.shows)) for page in pages]
-    both: list[Page[Any] | Action[Any]] = [*pages, *actions]
+    both: list[DashboardPage[Any] | Action[Any]] = [*pages, *actions]
     params = [(f"{one.path}?", "validation", TypeAdapter(one.params)) for one in both]
     schemas, shared = TypeAdapter.json_schemas(
         [*results, *params],  # type: ignore[list-item]  # their modes are known
@@ -85,7 +87,7 @@ def _path(paths: dict[str, Json], path: str) -> Json:
     return paths.setdefault(_NAMED.sub(r"{\1}", path), {})
 
 
-def _page(page: Page[Any], schemas: dict[str, Json], definitions: dict[str, Json]) -> Json:
+def _page(page: DashboardPage[Any], schemas: dict[str, Json], definitions: dict[str, Json]) -> Json:
     return {
         "operationId": f"get_{_slug(page.path)}",
         "summary": page.says,
@@ -118,7 +120,7 @@ def _action(action: Action[Any], schemas: dict[str, Json], definitions: dict[str
 
 
 def _parameters(
-    one: Page[Any] | Action[Any], schemas: dict[str, Json], definitions: dict[str, Json], *, with_query: bool
+    one: DashboardPage[Any] | Action[Any], schemas: dict[str, Json], definitions: dict[str, Json], *, with_query: bool
 ) -> Iterator[Json]:
     params = _resolved(schemas[f"{one.path}?"], definitions)
     properties: dict[str, Json] = params.get("properties", {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rowlock.dashboard.page import Page
+from rowlock.dashboard.page import DashboardPage
 from rowlock.dashboard.pages import (
     audit,
     database,
@@ -22,7 +22,7 @@ from rowlock.dashboard.pages import (
     workflows,
 )
 
-PAGES: Final[tuple[Page[Any], ...]] = (
+PAGES: Final[tuple[DashboardPage[Any], ...]] = (
     overview.PAGE,
     jobs.PAGE,
     preview.PAGE,

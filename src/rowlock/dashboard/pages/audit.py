@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import Field
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.model.filter import check_id
 from rowlock.model.results import Cursor, Event, EventPage
 from rowlock.store import events, schema
@@ -118,4 +118,4 @@ def _found(
     return at, found
 
 
-PAGE = Page("audit", "/audit", AuditParams, AuditShown, load, says="Who did what, when and why.")
+PAGE = DashboardPage("audit", "/audit", AuditParams, AuditShown, load, says="Who did what, when and why.")

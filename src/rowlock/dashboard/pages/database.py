@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from rowlock.app.app import Rowlock
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.doctor.examine import ainspect
 from rowlock.model.checkup import Checkup, Finding, Level
 from rowlock.model.stats.stats import ClaimTimes, DatabaseStats
@@ -192,7 +192,7 @@ def remember_trial(app: Rowlock, checkup: Checkup, *, by: str) -> LastTrial:
     return _last[app]
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "database",
     "/database",
     DatabaseParams,

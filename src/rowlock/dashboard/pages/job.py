@@ -10,7 +10,7 @@ from uuid import UUID
 from rowlock.app.job import show
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.drawings import job_life, traceback
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.dashboard.search import known_names
 from rowlock.errors import JobNotFound
 from rowlock.model.explanation import Explanation
@@ -127,4 +127,6 @@ def _verbs(job: JobRecord) -> list[str]:
     return can
 
 
-PAGE = Page("job", "/jobs/{id}", JobParams, JobShown, load, says="One job: what became of it, why, and what was done.")
+PAGE = DashboardPage(
+    "job", "/jobs/{id}", JobParams, JobShown, load, says="One job: what became of it, why, and what was done."
+)

@@ -15,7 +15,7 @@ from rowlock.app.checks import enough_after
 from rowlock.dashboard.bulk_runs import BulkRun
 from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams
-from rowlock.dashboard.page import Page, Redirect
+from rowlock.dashboard.page import DashboardPage, Redirect
 from rowlock.dashboard.render import address
 from rowlock.dashboard.search import MOST_TYPED, known_names, near, read_id, read_terms, suggestions
 from rowlock.model.failure_groups import Failures
@@ -145,4 +145,6 @@ def _back_to(end: UUID | Cursor | None) -> datetime | None:
     return None if end is None else made_at(end)
 
 
-PAGE = Page("jobs", "/jobs", JobsParams, JobsShown, load, says="Jobs that match, live and ended, newest first.")
+PAGE = DashboardPage(
+    "jobs", "/jobs", JobsParams, JobsShown, load, says="Jobs that match, live and ended, newest first."
+)

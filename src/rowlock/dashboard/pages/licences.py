@@ -7,7 +7,7 @@ from typing import Final
 
 from rowlock.app.masking import Verbatim
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.dashboard.render import STATIC
 
 
@@ -51,6 +51,6 @@ async def load(_context: RequestContext, _params: LicencesParams) -> LicencesSho
     return LicencesShown(LICENCES)
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "licences", "/licences", LicencesParams, LicencesShown, load, says="Licences of the parts that others have made."
 )

@@ -14,7 +14,7 @@ from pydantic import Field
 from rowlock.dashboard.context import STATEMENT_TIMEOUT, RequestContext
 from rowlock.dashboard.drawings.charts import Chart, charts
 from rowlock.dashboard.notices import Notice, notices
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.doctor.examine import Inspection, ainspect
 from rowlock.model.names import MAX_NAME
 from rowlock.model.pause import Pause
@@ -317,7 +317,7 @@ def _ended(done: Totals) -> int:
     return done.succeeded + done.failed + done.cancelled
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "overview",
     "/",
     OverviewParams,

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from rowlock.dashboard.bulk_runs import preview
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams
-from rowlock.dashboard.page import Page
+from rowlock.dashboard.page import DashboardPage
 from rowlock.dashboard.search import known_names
 from rowlock.model.results import Preview
 from rowlock.model.verb import VerbName
@@ -47,7 +47,7 @@ async def load(context: RequestContext, params: PreviewParams) -> PreviewShown:
     return PreviewShown(at=at, preview=shown, queues=(await known_names(context)).queues)
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "preview",
     "/jobs/preview",
     PreviewParams,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.model.pause import Breaker, Pause
 from rowlock.model.stats.stats import Count, Glance, QueueStats, Rates, TaskStats
 from rowlock.store.stats.series import Sparkline, collect_glance_with_sparklines
@@ -93,6 +93,6 @@ def _task(context: RequestContext, name: str, glance: Glance, pulses: Mapping[st
     return TaskShown(name, glance.tasks.get(name, _QUIET), pause, breaker, pulses.get(name, ()))
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "queues", "/queues", QueuesParams, QueuesShown, load, says="Every queue and task: depths, rates, workers, pauses."
 )

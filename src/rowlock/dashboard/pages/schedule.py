@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.dashboard.pages.schedules import FIRINGS, ScheduleShown, shown
 from rowlock.dashboard.pages.schedules_preview import RuleForecast, forecast
 from rowlock.errors import InvalidOption
@@ -52,7 +52,7 @@ def _foreseen(schedule: Schedule, at: datetime) -> RuleForecast:
         return RuleForecast(schedule.cron or "?", fault=str(error))
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "schedule",
     "/schedules/{name:path}",
     ScheduleParams,

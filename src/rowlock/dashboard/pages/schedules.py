@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.dashboard.pages.schedules_preview import LocalSlot, slot_of
 from rowlock.errors import InvalidOption
 from rowlock.model.results import Firing
@@ -98,7 +98,7 @@ def shown(schedule: Schedule, firings: Sequence[Firing]) -> ScheduleShown:
     return ScheduleShown(schedule, words, fault, slot_of(schedule.next_at, schedule.tz), tuple(firings))
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "schedules",
     "/schedules",
     SchedulesParams,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.errors import InvalidOption
 from rowlock.model.formatting import is_span, read_span
 from rowlock.model.schedule.cron import find_zone
@@ -88,7 +88,7 @@ def typed_rule(typed: str) -> str | timedelta:
     return read_span(text) if is_span(text) else typed.strip()
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "schedules_preview",
     "/schedules-preview",
     RulePreviewParams,

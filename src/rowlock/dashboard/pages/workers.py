@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.model.stats.worker_view import Fleet
 from rowlock.store.stats.workers import watch
 
@@ -21,7 +21,7 @@ async def load(context: RequestContext, params: WorkersParams) -> Fleet:
     return await context.reader.database.aconverse(lambda: watch(params.named or None))
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "workers",
     "/workers",
     WorkersParams,

@@ -24,7 +24,7 @@ from rowlock.dashboard.drawings.timeline_rows import (
     rows_of,
     with_all_values,
 )
-from rowlock.dashboard.page import Page, Params, Redirect
+from rowlock.dashboard.page import DashboardPage, Params, Redirect
 from rowlock.errors import NotAWorkflow
 from rowlock.model.explanation import Explanation
 from rowlock.model.names import unversioned
@@ -182,7 +182,7 @@ def _versions(job: JobRecord, tasks: list[str]) -> tuple[int, ...]:
     return tuple(sorted({version for name, version in known if name == job.task and version is not None}))
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "workflow",
     "/workflows/{id}",
     WorkflowParams,

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.model.ids import made_at
 from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
 from rowlock.store import explain, schema
@@ -90,7 +90,7 @@ async def _start(context: RequestContext, params: WorkflowsParams) -> UUID | Non
     return UUID(int=held[0].job.int + 1) if held else None
 
 
-PAGE = Page(
+PAGE = DashboardPage(
     "workflows",
     "/workflows",
     WorkflowsParams,

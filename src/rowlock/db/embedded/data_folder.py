@@ -1,4 +1,4 @@
-"""Data folder of an embedded server: what it holds, its lock, and how it is made."""
+"""Data folder: what an embedded server keeps, its lock, and how it is made."""
 
 from __future__ import annotations
 

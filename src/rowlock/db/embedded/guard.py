@@ -1,4 +1,4 @@
-"""A small process between us and PostgreSQL that ends it when its owner ends, however that happens.
+"""Guard: a small process that ends PostgreSQL when its owner ends, however that happens.
 
 Standard input is the lifeline: a pipe whose other end only the owner holds. Its end of file means that the owner let
 go, exited or was killed. Asking the kernel for a signal instead (PR_SET_PDEATHSIG) would not do, because that one is

@@ -16,7 +16,7 @@ from rowlock.dashboard.access.visitor import Auth
 from rowlock.dashboard.action import Action, ActionResult
 from rowlock.dashboard.app import Dashboard
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.page import Page, Params
+from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.demo.browser.picture import Picture
 from rowlock.demo.browser.sandbox import FLOOD, Sandbox
 
@@ -73,14 +73,16 @@ def dashboard_of(app: Rowlock, sandbox: Sandbox, *, auth: Auth) -> Dashboard:
     return Dashboard(app, auth=auth, pages=[page_of(sandbox)], actions=actions_of(sandbox), packages=["rowlock.demo"])
 
 
-def page_of(sandbox: Sandbox) -> Page[DemoParams]:
+def page_of(sandbox: Sandbox) -> DashboardPage[DemoParams]:
     """The page."""
     statements: dict[str, str] = {name: Verbatim(_text(name)) for name in STATEMENTS}
 
     async def load(_context: RequestContext, _params: DemoParams) -> DemoShown:
         return DemoShown(sandbox.picture, FLOOD, statements)
 
-    return Page("demo", "/demo", DemoParams, DemoShown, load, says="The demo.", every=timedelta(milliseconds=500))
+    return DashboardPage(
+        "demo", "/demo", DemoParams, DemoShown, load, says="The demo.", every=timedelta(milliseconds=500)
+    )
 
 
 def actions_of(sandbox: Sandbox) -> tuple[Action[Any], ...]:

@@ -1,4 +1,4 @@
-"""Pages of jobs, as far as this role may read them, and what is made of many pages.
+"""Pages: of jobs, as far as this role may read them.
 
 PostgreSQL tells whether a role may read arguments, results and errors, by refusing: a right may be had in more ways
 than we could ask about. Of ended jobs a window is the next rows of an index by `ended_at`. Each partition has that
