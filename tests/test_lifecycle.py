@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -360,3 +361,21 @@ def test_a_worker_in_a_web_apps_lifespan_runs_what_a_request_enqueues(
     assert results(db) == ["a", "b"]
     assert db.execute("select from rowlock.workers").fetchall() == []
     until(lambda: not sessions(db), what="the end of all sessions")
+
+
+def test_a_process_that_only_enqueues_imports_no_more_than_it_needs(url: str, db: Db) -> None:
+    """A web process pays for each module at its start: at most 60 of ours, and nothing that only workers use."""
+    program = PROGRAM + "note.enqueue('x')\nprint(*(name for name in sys.modules if name.startswith('rowlock')))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"ROWLOCK_URL": url},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    modules = ended.stdout.split()
+    workers = {name for name in modules if re.match(r"rowlock\.(worker|workflow|doctor|explain|dashboard)\.", name)}
+    assert db.execute("select count(*) from rowlock.jobs").fetchone() == (1,)
+    assert len(modules) <= 60
+    assert workers == {"rowlock.worker.around"}
