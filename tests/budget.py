@@ -22,7 +22,7 @@ BUDGET = {
     "tests/db": Budget(490, 55),
     "tests/docs": Budget(40, 4),
     "tests/faults": Budget(430, 155),
-    "tests/house": Budget(310, 20),
+    "tests/house": Budget(330, 20),
     "tests/model": Budget(960, 8),
     "tests/store": Budget(245, 35),
     "tests/testing": Budget(130, 20),

@@ -1,5 +1,8 @@
 """Durable background jobs, schedules and workflows for Python, on nothing but PostgreSQL."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from rowlock.app.app import Rowlock
 from rowlock.app.job import Job
 from rowlock.app.registry import Tasks
@@ -38,23 +41,25 @@ from rowlock.errors import (
     WorkflowError,
     WrongConnection,
 )
-from rowlock.model.checkup import Checkup, Finding
-from rowlock.model.explanation import Explanation
 from rowlock.model.filter import Filter
 from rowlock.model.key import Key
 from rowlock.model.pause import Breaker
-from rowlock.model.record import JobRecord
 from rowlock.model.retry import Retry
 from rowlock.model.row import Fence
-from rowlock.model.schedule.schedule import Schedule
 from rowlock.model.spec import Keep
-from rowlock.model.stats.series import Point, Series
-from rowlock.model.stats.stats import Stats
-from rowlock.model.workflow.timeline import Timeline
 from rowlock.version import __version__
-from rowlock.worker.attempt import CurrentJob, current_job
-from rowlock.worker.worker import Worker
-from rowlock.workflow.context import Context
+
+if TYPE_CHECKING:
+    from rowlock.model.checkup import Checkup, Finding
+    from rowlock.model.explanation import Explanation
+    from rowlock.model.record import JobRecord
+    from rowlock.model.schedule.schedule import Schedule
+    from rowlock.model.stats.series import Point, Series
+    from rowlock.model.stats.stats import Stats
+    from rowlock.model.workflow.timeline import Timeline
+    from rowlock.worker.attempt import CurrentJob, current_job
+    from rowlock.worker.worker import Worker
+    from rowlock.workflow.context import Context
 
 __all__ = [
     "Breaker",
@@ -115,3 +120,29 @@ __all__ = [
     "__version__",
     "current_job",
 ]
+
+# What only workers and operators use is imported when it is first asked for: whoever only enqueues does without.
+_LATER = {
+    "Checkup": "rowlock.model.checkup",
+    "Context": "rowlock.workflow.context",
+    "CurrentJob": "rowlock.worker.attempt",
+    "Explanation": "rowlock.model.explanation",
+    "Finding": "rowlock.model.checkup",
+    "JobRecord": "rowlock.model.record",
+    "Point": "rowlock.model.stats.series",
+    "Schedule": "rowlock.model.schedule.schedule",
+    "Series": "rowlock.model.stats.series",
+    "Stats": "rowlock.model.stats.stats",
+    "Timeline": "rowlock.model.workflow.timeline",
+    "Worker": "rowlock.worker.worker",
+    "current_job": "rowlock.worker.attempt",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a name of the package that is not there yet."""
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return value

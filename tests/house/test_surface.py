@@ -32,7 +32,8 @@ PAIRS = [
 
 
 def imported() -> list[str]:
-    nodes = [node for node in read(PACKAGE / "__init__.py").tree.body if isinstance(node, ast.ImportFrom)]
+    tree = read(PACKAGE / "__init__.py").tree
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "rowlock" in str(node.module)]
     return [alias.asname or alias.name for node in nodes for alias in node.names]
 
 
@@ -61,8 +62,15 @@ def test_the_package_exports_what_it_imports_and_nothing_else() -> None:
 
 def test_the_package_file_holds_nothing_but_names() -> None:
     _docstring, *rest = read(PACKAGE / "__init__.py").tree.body
+    functions = [node.name for one in rest for node in ast.walk(one) if isinstance(node, ast.FunctionDef)]
 
-    assert {type(node) for node in rest} == {ast.ImportFrom, ast.Assign}
+    assert {type(node) for node in rest} == {ast.ImportFrom, ast.If, ast.Assign}
+    assert functions == ["__getattr__"]
+
+
+def test_the_package_says_what_it_lacks() -> None:
+    with pytest.raises(AttributeError, match="module 'rowlock' has no attribute 'Retries'"):
+        _ = rowlock.Retries  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", rowlock.__all__)

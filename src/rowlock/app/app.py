@@ -7,41 +7,38 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from uuid import UUID
 
-from rowlock.app import pauses
 from rowlock.app.checks import check_optional_name
 from rowlock.app.enqueue import Enqueuer
 from rowlock.app.job import Job, send_signal, show
-from rowlock.app.jobs import Jobs
 from rowlock.app.registry import Tasks
 from rowlock.app.resources import Resources, call_unknown
-from rowlock.app.schedules import Schedules
 from rowlock.app.tasks import Call
 from rowlock.app.verbs import Exchange, Verb, athread, averb, refuse_in_loop, verb
-from rowlock.app.workflows import Workflows
 from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.results import ResultWaiters
-from rowlock.doctor.examine import TARGET, examine
 from rowlock.errors import InvalidOption, RowlockError, TaskError
-from rowlock.explain import explain_job
-from rowlock.model.checkup import Checkup
-from rowlock.model.explanation import Explanation
 from rowlock.model.filter import check_id
 from rowlock.model.names import unversioned
 from rowlock.model.pause import Pause
 from rowlock.model.spec import Handler, Keep
-from rowlock.model.stats.series import Series, check_span, check_step
-from rowlock.model.stats.stats import Stats
-from rowlock.store.stats.collect import collect_stats
-from rowlock.store.stats.series import rates
 from rowlock.worker.around import Around, Async, Plain, check_maker
-from rowlock.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from rowlock.app.jobs import Jobs
+    from rowlock.app.schedules import Schedules
+    from rowlock.app.workflows import Workflows
+    from rowlock.model.checkup import Checkup
+    from rowlock.model.explanation import Explanation
+    from rowlock.model.stats.series import Series
+    from rowlock.model.stats.stats import Stats
+    from rowlock.worker.worker import Worker
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -102,11 +99,31 @@ class Rowlock:
         """Use this database from now on."""
         self.database = database
         self.waiting_room = ResultWaiters(database)
-        self._resources = resources = Resources(database, self.waiting_room, self.tasks, self.keep)
-        self.enqueuer = Enqueuer(resources)
-        self.jobs = Jobs(resources, self.enqueuer)
-        self.schedules = Schedules(resources)
-        self.workflows = Workflows(resources)
+        self._resources = Resources(database, self.waiting_room, self.tasks, self.keep)
+        self.enqueuer = Enqueuer(self._resources)
+        for name in ("jobs", "schedules", "workflows"):  # made when they are first used
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """What operators read of jobs, and change."""
+        from rowlock.app.jobs import Jobs  # noqa: PLC0415  whoever only enqueues does without
+
+        return Jobs(self._resources, self.enqueuer)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules that are declared or added, and what operators change of them."""
+        from rowlock.app.schedules import Schedules  # noqa: PLC0415  whoever only enqueues does without
+
+        return Schedules(self._resources)
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        """What operators read of workflows, and change."""
+        from rowlock.app.workflows import Workflows  # noqa: PLC0415  whoever only enqueues does without
+
+        return Workflows(self._resources)
 
     def looking(self, *, within: timedelta) -> Self:
         """This app, read-only: on connections that cannot write, and whose statements take no longer than `within`."""
@@ -185,6 +202,8 @@ class Rowlock:
     @verb("app")
     def explain(self, job_id: UUID | str) -> Verb[Explanation]:
         """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        from rowlock.explain import explain_job  # noqa: PLC0415  whoever only enqueues does without
+
         explaining = partial(explain_job, check_id(job_id), known=self.tasks.handler, keep=self.keep)
         return (yield from Exchange(self.database, explaining, joins=True))
 
@@ -233,6 +252,8 @@ class Rowlock:
         A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
         by `rowlock queues pause` and by the dashboard.
         """
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
         return pauses.pause(self.database, queue=queue, task=task, until=until, duration=duration, why=why, by=by)
 
     apause = averb(pause)
@@ -242,6 +263,8 @@ class Rowlock:
         self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
     ) -> Verb[bool]:
         """Let a queue or a task go on; returns whether it was paused."""
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
         return pauses.resume(self.database, queue=queue, task=task, why=why, by=by)
 
     aresume = averb(resume)
@@ -249,6 +272,8 @@ class Rowlock:
     @verb("app")
     def pauses(self) -> Verb[list[Pause]]:
         """The pauses that hold now."""
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
         return pauses.listed(self.database)
 
     apauses = averb(pauses)
@@ -259,6 +284,8 @@ class Rowlock:
 
         What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
         """
+        from rowlock.store.stats.collect import collect_stats  # noqa: PLC0415  whoever only enqueues does without
+
         return (yield from Exchange(self.database, collect_stats))
 
     astats = averb(stats)
@@ -276,6 +303,9 @@ class Rowlock:
 
         A step is whole minutes: one, five or ten as the span is long, unless you say.
         """
+        from rowlock.model.stats.series import check_span, check_step  # noqa: PLC0415  whoever only enqueues does without
+        from rowlock.store.stats.series import rates  # noqa: PLC0415  whoever only enqueues does without
+
         check_span(span)
         check_optional_name("queue", queue)
         check_optional_name("task", task)
@@ -284,11 +314,13 @@ class Rowlock:
 
     arates = averb(rates)
 
-    def doctor(self, *, target: timedelta = TARGET) -> Checkup:
+    def doctor(self, *, target: timedelta = timedelta(minutes=1)) -> Checkup:
         """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
 
         `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
         """
+        from rowlock.doctor.examine import examine  # noqa: PLC0415  whoever only enqueues does without
+
         refuse_in_loop("app.doctor", "await app.adoctor()")
         return examine(self.database, target=target, longest=self.keep.longest)
 
@@ -352,6 +384,8 @@ class Rowlock:
         What is not given comes from the environment ($ROWLOCK_SLOTS …), else it is the queue `default`, 100 slots and
         30 seconds each of lease and grace.
         """
+        from rowlock.worker.worker import Worker  # noqa: PLC0415  whoever only enqueues does without
+
         return Worker(
             handlers=self.load(),
             schedules=self.tasks.schedules(),

@@ -6,6 +6,7 @@ import getpass
 import os
 import socket
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -13,7 +14,6 @@ from uuid import UUID
 from rowlock.errors import InvalidOption
 from rowlock.model.filter import check_id
 from rowlock.model.names import MAX_NAME, check_text, shown
-from rowlock.store.find import windows
 
 _MOST_WORDS: Final = 2_000  # bytes of `by` or `why`: one event for each job carries them
 _MOST_LISTED: Final = 1_000
@@ -53,9 +53,9 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def enough_after(within: timedelta | None) -> windows.Enough:
+def enough_after(within: timedelta | None) -> Callable[[], bool]:
     """A function that is true once so much time has passed from now on; without a limit it never is."""
     if within is None:
-        return windows.never
+        return lambda: False
     end = time.monotonic() + within.total_seconds()
     return lambda: time.monotonic() >= end

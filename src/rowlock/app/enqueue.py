@@ -19,7 +19,6 @@ from rowlock.errors import InvalidOption
 from rowlock.model.ids import new_ids
 from rowlock.model.row import NewJob
 from rowlock.model.spec import Handler
-from rowlock.store import operations
 from rowlock.store.enqueue import Existing, enqueue_all, takes_several_statements
 from rowlock.store.query import Conversation
 
@@ -38,6 +37,8 @@ class Logged:
         """Enqueue a job, and write down who did; nobody has if its key was another's."""
         existing = yield from enqueue_all([job], resend=resend)
         if job.id not in existing:
+            from rowlock.store import operations  # noqa: PLC0415  whoever only enqueues does without
+
             like = None if self.like is None else str(self.like)
             yield operations.record_enqueued(
                 job.id, task=job.task, queue=job.queue, actor=self.actor, why=self.why, like=like

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent import futures
 from datetime import timedelta
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from pydantic_core import from_json
@@ -27,16 +27,15 @@ from rowlock.errors import (
     ResultTimeout,
     RowlockError,
 )
-from rowlock.explain import explain_job
-from rowlock.model.explanation import Explanation
-from rowlock.model.record import JobRecord
 from rowlock.model.row import JobEnd
 from rowlock.model.spec import Handler, Keep
-from rowlock.store import operations, results
-from rowlock.store.find import pages
+from rowlock.store import results
 from rowlock.store.query import Conversation, alone
 from rowlock.store.schema import make_partitions
-from rowlock.store.workflows.signals import sending
+
+if TYPE_CHECKING:
+    from rowlock.model.explanation import Explanation
+    from rowlock.model.record import JobRecord
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -131,6 +130,8 @@ class Job(Generic[R_co]):
     @verb("job")
     def explain(self) -> Verb[Explanation]:
         """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        from rowlock.explain import explain_job  # noqa: PLC0415  whoever only enqueues does without
+
         handler = self._handler if self._handler.result.is_declared else None  # else only its name is known here
         explaining = partial(
             explain_job,
@@ -152,6 +153,8 @@ class Job(Generic[R_co]):
         `connection`, or of the one that it is `within`: then all of this holds from the commit on.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
+        from rowlock.store import operations  # noqa: PLC0415  whoever only enqueues does without
+
         database, actor, reason = self._room.database, check_actor(by), check_why(why)
         keep = (self._handler.spec.keep or self._keep).cancelled
 
@@ -249,6 +252,8 @@ class Job(Generic[R_co]):
 
 def show(job_id: UUID) -> Conversation[JobRecord]:
     """A job as it is now; JobNotFound when it is neither live nor in history."""
+    from rowlock.store.find import pages  # noqa: PLC0415  whoever only enqueues does without
+
     found = yield from pages.show(job_id)
     if not found:
         raise not_found(job_id)
@@ -275,6 +280,8 @@ def send_signal(
     """Send a signal to a workflow; with an event if somebody sends it by hand."""
     if by is None and why is not None:
         raise InvalidOption("why= is for an event, and that is written with by=; say who sends it")
+    from rowlock.store.workflows.signals import sending  # noqa: PLC0415  whoever only enqueues does without
+
     actor, reason = None if by is None else check_actor(by), check_why(why)
     begin = sending(target.id if isinstance(target, Job) else target, name, payload, key, actor=actor, why=reason)
     lent = database.within.choose(connection)

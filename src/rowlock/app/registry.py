@@ -13,12 +13,12 @@ from rowlock.model.names import versioned
 from rowlock.model.pause import Breaker
 from rowlock.model.payload.signature import default_name
 from rowlock.model.retry import Retry
-from rowlock.model.schedule.rule import CatchUp, Overlap, check_rule
-from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.model.spec import DEFAULT_QUEUE, Handler, Keep, TaskSpec
 
 if TYPE_CHECKING:
     from rowlock.app.app import Rowlock
+    from rowlock.model.schedule.rule import CatchUp, Overlap
+    from rowlock.model.schedule.schedule import ScheduleSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,6 +105,8 @@ class Declaring:
         "queue" one slot, "replace" the job. `catch_up` is what becomes of slots that nobody fired in time: the "last"
         is made up for, "none", or the last so many. `at_boot` runs it when a worker starts, too.
         """
+        from rowlock.model.schedule.rule import check_rule  # noqa: PLC0415  whoever only enqueues does without
+
         check_rule(rule, tz)
 
         def declare(task: Any) -> Any:  # noqa: ANN401  as the protocol says

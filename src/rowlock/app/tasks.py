@@ -15,13 +15,13 @@ from rowlock.model.key import Key
 from rowlock.model.names import check_tags
 from rowlock.model.payload.arguments import Arguments, Result
 from rowlock.model.row import NewJob
-from rowlock.model.schedule.rule import CatchUp, Overlap, check_catch_up, check_rule
-from rowlock.model.schedule.schedule import ScheduleSpec, check_scheduled, name_after
 from rowlock.model.spec import AS_DECLARED, Handler, Options, TaskSpec
 
 if TYPE_CHECKING:
     from rowlock.app.app import Rowlock
     from rowlock.app.registry import Tasks
+    from rowlock.model.schedule.rule import CatchUp, Overlap
+    from rowlock.model.schedule.schedule import ScheduleSpec
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -242,6 +242,9 @@ def schedule_spec(
     at_boot: bool = False,
 ) -> ScheduleSpec:
     """The schedule of this call; its name is its task's unless given."""
+    from rowlock.model.schedule.rule import check_catch_up, check_rule  # noqa: PLC0415  whoever only enqueues does without
+    from rowlock.model.schedule.schedule import ScheduleSpec, check_scheduled, name_after  # noqa: PLC0415  as above
+
     spec, options = call.task.spec, call.options
     check_scheduled(options)
     return ScheduleSpec(

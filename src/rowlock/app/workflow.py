@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from inspect import Parameter
-from typing import Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, overload
 
 from rowlock.app.tasks import Task
 from rowlock.errors import TaskError
@@ -15,7 +15,9 @@ from rowlock.model.names import check_version
 from rowlock.model.payload.signature import annotations_of, default_name, name_of
 from rowlock.model.retry import Retry
 from rowlock.model.spec import DEFAULT_QUEUE, Carry, Handler, Keep, TaskSpec
-from rowlock.workflow.context import Context
+
+if TYPE_CHECKING:
+    from rowlock.workflow.context import Context
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -174,6 +176,8 @@ def _check_function(function: Callable[..., object]) -> None:
 
 def _check_context(function: Callable[..., object], hints: Mapping[str, Any]) -> None:
     """Refuse a first parameter that is annotated as something else."""
+    from rowlock.workflow.context import Context  # noqa: PLC0415  whoever only enqueues does without
+
     annotated = hints.get(next(iter(inspect.signature(function).parameters)), Any)
     if annotated is not Any and not (isinstance(annotated, type) and issubclass(annotated, Context)):
         raise _without_context(name_of(function))

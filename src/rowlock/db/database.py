@@ -14,11 +14,9 @@ from typing import TypeVar
 
 import psycopg
 
-from rowlock.db import borrowed, migrate, session
+from rowlock.db import borrowed, session
 from rowlock.db.address import DEADLINE, LISTEN_URL, POOLER, Address, Schema, find_schema, writable
-from rowlock.db.embedded.server import embedded
 from rowlock.db.errors import ErrorKind, error_kind, first_line, is_connection_lost
-from rowlock.db.migrate import roles_script as role_script
 from rowlock.db.pool import AsyncPool, Pool
 from rowlock.db.session import Server, connect
 from rowlock.db.setting import SettingValue
@@ -144,6 +142,8 @@ class Database:
             if self._conninfo is None:
                 server = self._started()
                 if self.address.folder is not None:
+                    from rowlock.db import migrate  # noqa: PLC0415  whoever only enqueues does without
+
                     with connect(server, name="rowlock migrate") as connection:
                         migrate.migrate(connection, self.schema)
                 self._conninfo = server.conninfo
@@ -157,7 +157,11 @@ class Database:
     def _started(self) -> Server:
         self.within.check_own()
         folder = self.address.folder
-        return self._as_said(embedded(folder).url if folder is not None else writable(self.address.conninfo or ""))
+        if folder is None:
+            return self._as_said(writable(self.address.conninfo or ""))
+        from rowlock.db.embedded.server import embedded  # noqa: PLC0415  whoever only enqueues does without
+
+        return self._as_said(embedded(folder).url)
 
     def _as_said(self, conninfo: str) -> Server:
         listen = self.listen_url.value
@@ -165,14 +169,18 @@ class Database:
 
     def migrate(self, *, roles: bool = False) -> list[Migration]:
         """Apply the missing migrations, and make and endow the roles if asked; returns the migrations applied."""
+        from rowlock.db import migrate  # noqa: PLC0415  whoever only enqueues does without
+
         with connect(self._started(), name="rowlock migrate") as connection:
             return migrate.migrate(connection, self.schema, roles=roles)
 
     def pending_sql(self, *, roles: bool = False) -> str:
         """The SQL that `migrate` would run."""
+        from rowlock.db import migrate  # noqa: PLC0415  whoever only enqueues does without
+
         with connect(self._started(), name="rowlock migrate") as connection:
             missing = migrate.pending(connection, self.schema)
-            endowing = role_script(connection, self.schema) if roles else ""
+            endowing = migrate.roles_script(connection, self.schema) if roles else ""
         return (migrate.script(missing, self.schema) if missing else "") + endowing
 
     def run(self, query: Query[T]) -> list[T]:

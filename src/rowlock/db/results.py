@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -27,9 +28,11 @@ import psycopg
 from rowlock.db.database import Database
 from rowlock.db.errors import Unreachable, first_line
 from rowlock.db.session import Session
-from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.row import JobEnd
 from rowlock.store import results
+
+if TYPE_CHECKING:
+    from rowlock.db.thread_connection import ReconnectingSyncConnection
 
 log = logging.getLogger("rowlock.results")
 
@@ -237,6 +240,8 @@ class ResultListener(threading.Thread):
                 self._waiters.fail(error, self)
 
     def _live(self) -> None:
+        from rowlock.db.thread_connection import ReconnectingSyncConnection  # noqa: PLC0415  whoever only enqueues does without
+
         database = self._waiters.database
         server, seconds = database.server(), database.deadline.value.total_seconds()
         connection = ReconnectingSyncConnection(server, database.schema, name="rowlock results", deadline=seconds)

@@ -23,7 +23,7 @@ from rowlock.store.doctor import queries
 from rowlock.store.doctor.checkup_facts import Facts, gather
 from rowlock.store.doctor.trial import Trial, try_out
 
-TARGET = timedelta(seconds=60)
+TARGET = timedelta(minutes=1)
 _CLOCK_LOOKS = 3
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowlock.errors import TaskError
-from rowlock.worker.attempt import CurrentJob
+
+if TYPE_CHECKING:
+    from rowlock.worker.attempt import CurrentJob
 
 Plain = AbstractContextManager[Any]
 Async = AbstractAsyncContextManager[Any]
-Around = Callable[[CurrentJob], Plain | Async]
+Around = Callable[["CurrentJob"], Plain | Async]
 
 
 def check_maker(function: object, said: str) -> None:
