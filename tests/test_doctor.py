@@ -24,7 +24,7 @@ from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
 from rowlock.model.stats.stats import Connections
 from rowlock.store import workers
-from rowlock.store.doctor import checkup_facts
+from rowlock.store.doctor import checkup_facts, queries
 from rowlock.store.doctor.blueprint import blueprint
 from rowlock.store.doctor.checkup_facts import Facts, gather
 from rowlock.store.doctor.queries import Peak
@@ -436,6 +436,43 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
     assert (explained.code, explained.state) == ("locked", None)
     assert f"pid {pid} (the migration, " in explained.says
     assert f"pg_terminate_backend({pid})" in str(explained.do)
+
+
+@pytest.mark.parametrize(
+    ("locked", "says"),
+    [
+        ("lock table rowlock.pauses in access exclusive mode", "nobody else reads or writes it: no job is claimed"),
+        ("lock table rowlock.queues in access exclusive mode", "nobody else reads or writes it"),
+        ("lock table rowlock.{part} in share mode", "nobody else writes to it: no job is settled that is kept there"),
+    ],
+    ids=["pauses", "queues", "a part of history"],
+)
+def test_a_lock_on_any_table_of_ours_or_on_a_part_of_one_is_the_first_line(
+    patient: Rowlock, db: Db, url: str, monkeypatch: pytest.MonkeyPatch, locked: str, says: str
+) -> None:
+    monkeypatch.setattr(locks, "_RED", timedelta(0))
+    part = one(db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1")
+    part = part.removeprefix("rowlock.")
+    with psycopg.connect(url, application_name="the migration") as holder:
+        holder.execute(locked.format(part=part).encode())
+        pid = holder.info.backend_pid
+
+        first = patient.doctor().findings[0]
+
+    table = part if "{part}" in locked else locked.split()[2].removeprefix("rowlock.")
+    assert (first.name, first.level) == ("table locks", "red")
+    assert first.figure.startswith(f"{table}, by pid {pid} (the migration, ")
+    assert says in first.says
+
+
+def test_a_lock_on_a_whole_table_is_one_line_and_that_on_jobs_comes_first(url: str) -> None:
+    with psycopg.connect(url) as first, psycopg.connect(url) as second, Rowlock(url) as app:
+        first.execute("lock table rowlock.history, rowlock.events in exclusive mode")
+        second.execute("lock table rowlock.jobs in share mode")
+
+        found = app.database.run(queries.lock_holders(5))
+
+    assert [(held.table, held.whole) for held in found] == [(name, name) for name in ("jobs", "history", "events")]
 
 
 def test_a_session_that_keeps_workers_from_a_duty_is_the_first_line(

@@ -761,12 +761,51 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
     assert second.says.startswith("Claimed ahead by h:26111")
 
 
-def test_what_somebody_has_locked_is_said(app: Rowlock, url: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "mode", "unknown"),
+    [
+        ("pauses", "AccessExclusiveLock", ["pauses"]),
+        ("workers", "AccessExclusiveLock", ["workers"]),
+        ("jobs", "ExclusiveLock", []),
+    ],
+)
+def test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job(
+    app: Rowlock, engine: Engine, db: Db, url: str, table: str, mode: str, unknown: list[str]
+) -> None:
+    due, later = put(db, run_at=datetime.now(UTC) - HOUR), put(db, run_at=datetime.now(UTC) + HOUR)
+    with psycopg.connect(url, application_name="the migration") as other:
+        words = mode.removesuffix("Lock").replace("Exclusive", " exclusive")
+        other.execute(f"lock rowlock.{table} in {words} mode".encode())
+        pid = other.info.backend_pid
+
+        found, delayed = app.explain(due), app.explain(later)
+
+    assert (found.code, found.state, found.facts["table"]) == ("locked", "ready", table)
+    assert found.says.startswith(f"No worker can claim a job: pid {pid} (the migration, ")
+    assert f" has held {mode} on the table of {table}, which every claim needs, for up to " in found.says
+    assert f"pg_terminate_backend({pid})" in str(found.do)
+    assert list(found.unknown) == unknown
+    assert delayed.code == "delayed"
+
+
+def test_a_job_in_a_history_of_which_a_part_is_locked_cannot_be_read(app: Rowlock, db: Db, url: str) -> None:
     job = app.enqueue("send")
+    part = one(db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1")
     with psycopg.connect(url) as other:
-        other.execute("lock rowlock.workers in access exclusive mode")
+        other.execute(f"lock {part} in access exclusive mode".encode())
 
         found = job.explain()
 
-    assert found.unknown == {"workers": "somebody holds a lock on it"}
-    assert found.says == "It is due; who could run it is not known."
+    assert (found.code, found.state) == ("locked", None)
+    assert found.facts["table"] == part.removeprefix("rowlock.")
+
+
+def test_what_somebody_has_locked_is_said(app: Rowlock, engine: Engine, url: str) -> None:
+    job = app.enqueue("t")
+    with psycopg.connect(url) as other:
+        other.execute("lock rowlock.events in access exclusive mode")
+
+        found = job.explain()
+
+    assert found.unknown == {"events": "somebody holds a lock on it"}
+    assert found.code == "next"

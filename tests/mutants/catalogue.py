@@ -1307,6 +1307,42 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "O6b",
+        "the doctor says that no table is locked while a lock on one that it has not listed stops the fleet",
+        "tests/test_doctor.py::test_a_lock_on_any_table_of_ours_or_on_a_part_of_one_is_the_first_line",
+        [
+            Change(
+                "store/sql/lock_holders.sql",
+                "    order by held.pid, whole.relname",
+                "        and class.relname in ('jobs', 'history', 'keys', 'workers', 'steps', 'events', 'duties', 'schedules')\n    order by held.pid, whole.relname",
+            ),
+        ],
+    ),
+    Mutant(
+        "O6c",
+        "a job is said to start within a second while a lock keeps every worker from claiming",
+        "tests/test_explain.py::test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job",
+        [Change("explain/pending.py", "if situation.unclaimable is not None and ", "if False and situation.unclaimable and ")],
+    ),
+    Mutant(
+        "cut-since-its-start",
+        "a worker that was cut off a second ago is said to be dead for as long as it has run",
+        "tests/store/test_presence.py::test_a_worker_that_was_taken_for_dead_has_been_so_since_then_however_long_it_has_run",
+        [
+            Change(
+                "store/sql/worker_look.sql",
+                "set dead = true, lease = rowlock.now()",
+                "set dead = true, lease = least(started_at, rowlock.now())",
+            ),
+        ],
+    ),
+    Mutant(
+        "cut-until-the-clock-comes-round",
+        "a worker that was taken for dead lives again once the clock is set back",
+        "tests/store/test_presence.py::test_a_worker_that_was_taken_for_dead_stays_so_when_the_clock_is_set_back",
+        [Change("store/sql/worker_look.sql", "and (dead or lease > rowlock.now() + 2 * lasts)", "and lease > rowlock.now() + 2 * lasts")],
+    ),
+    Mutant(
         "O7",
         "a job that its worker has only claimed is said to run",
         "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",

@@ -97,7 +97,14 @@ def _missed(duties: Sequence[str]) -> str:
 def _locked(check: HealthCheck, holder: LockHolder) -> Finding:
     held = timedelta(seconds=holder.seconds or 0.0)
     done = "reads or writes it" if holder.stops_reads else "writes to it"
-    meant = ": no job is enqueued, claimed or settled meanwhile" if holder.table == "jobs" else ""
+    if holder.whole == "jobs":
+        meant = ": no job is enqueued, claimed or settled meanwhile"
+    elif holder.stops_claims:
+        meant = ": no job is claimed meanwhile"
+    elif holder.whole == "history":
+        meant = ": no job is settled that is kept there"
+    else:
+        meant = ""
     return check.ill(
         "red" if held >= _RED or holder.seconds is None else "amber",
         f"{holder.table}, by {holder.name}",

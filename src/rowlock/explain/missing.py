@@ -22,6 +22,19 @@ def why_nobody_can_look(locked: TableLock) -> Cause:
         f"Nobody can read the table of {locked.table}, workers neither: {locked.name} has held an exclusive lock on it "
         f"for up to {span(locked.held)}. No job moves meanwhile, whatever this one waits for."
     )
+    return _locked(locked, says)
+
+
+def why_nobody_can_claim(locked: TableLock) -> Cause:
+    """A table is locked that every claim needs: no job starts."""
+    says = (
+        f"No worker can claim a job: {locked.name} has held {locked.mode} on the table of {locked.table}, which every "
+        f"claim needs, for up to {span(locked.held)}."
+    )
+    return _locked(locked, says)
+
+
+def _locked(locked: TableLock, says: str) -> Cause:
     do = f"end its transaction, or select pg_terminate_backend({locked.pid})"
     return Cause("locked", says, do, {"pid": locked.pid, "table": locked.table, "held": locked.held})
 

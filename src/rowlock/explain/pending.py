@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from rowlock.errors import InvalidArguments, TaskError
+from rowlock.explain.missing import why_nobody_can_claim
 from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
 from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed
 from rowlock.model.explain_facts import Candidate, JobLock, Situation
@@ -43,6 +44,8 @@ def why_it_is_not_running(situation: Situation, record: JobRecord, handler: Hand
 
 def _obstacles(situation: Situation, record: JobRecord, handler: Handler | None) -> Iterator[Cause]:
     misfit = None if handler is None else _misfit(record, handler)
+    if situation.unclaimable is not None and record.state == "ready" and record.run_at <= situation.at:
+        yield why_nobody_can_claim(situation.unclaimable)
     if record.expires_at is not None and record.expires_at <= situation.at:
         yield _expired(situation, record)
     yield from how_it_is_ended(situation, record)

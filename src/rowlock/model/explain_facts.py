@@ -66,11 +66,12 @@ class KeyHolder:
 
 
 class TableLock(NamedTuple):
-    """A session whose lock keeps all others from reading a table, and for how long at most."""
+    """A session whose lock keeps all others from reading a table, or writing to it, and for how long at most."""
 
     pid: int
     name: str
     table: str
+    mode: str
     held: timedelta
 
 
@@ -144,6 +145,7 @@ class Situation:
     signals: Sequence[str] | None = ()  # that were sent to it, and that nobody has taken
     keeps: Sequence[timedelta] | None = ()  # for how long operators let queues keep ended jobs
     hold: JobLock | None = None  # whether it has begun, and who has its row locked
+    unclaimable: TableLock | None = None  # the lock that keeps all workers from claiming
     locked: TableLock | None = None  # then nothing else is known
     unknown: Mapping[str, str]
 

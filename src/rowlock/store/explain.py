@@ -109,23 +109,30 @@ def step_error(job_id: UUID, key: str) -> Query[StepError]:
 def gather_facts(job_id: UUID) -> Conversation[Situation]:
     """Gather the facts about a job, in a transaction that writes nothing and waits for nothing for long."""
     yield counts.begin_reading(TIMEOUT)
-    holders = yield from try_query("locks", queries.lock_holders(_MOST_STEPS), {})
-    for one in holders or ():
-        if one.stops_reads and one.table in {"jobs", "history"}:
-            [at] = yield schema.now()
-            locked = TableLock(one.pid, one.name, one.table, timedelta(seconds=one.seconds or 0.0))
-            return Situation(at=at, job=job_id, record=None, locked=locked, unknown={"the job": LOCKED})
+    holders = (yield from try_query("locks", queries.lock_holders(_MOST_STEPS), {})) or ()
+    unreadable = next((one for one in holders if one.stops_reads and one.whole in {"jobs", "history"}), None)
+    if unreadable is not None:
+        [at] = yield schema.now()
+        unknown = {"the job": LOCKED}
+        return Situation(at=at, job=job_id, record=None, locked=_table_lock(unreadable), unknown=unknown)
+    unclaimable = next((_table_lock(one) for one in holders if one.stops_claims), None)
     looks = 0
     while True:
         looks += 1
         [at] = yield schema.now()
         found = yield from pages.show(job_id, inside=True)
-        situation = yield from _around(at, job_id, found[0] if found else None)
+        situation = yield from _around(at, job_id, found[0] if found else None, unclaimable)
         if not situation.is_odd or looks == _LOOKS or (yield from pages.show(job_id, inside=True)) == found:
             return situation
 
 
-def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversation[Situation]:
+def _table_lock(holder: queries.LockHolder) -> TableLock:
+    return TableLock(holder.pid, holder.name, holder.table, holder.mode, timedelta(seconds=holder.seconds or 0.0))
+
+
+def _around(
+    at: datetime, job_id: UUID, record: JobRecord | None, unclaimable: TableLock | None
+) -> Conversation[Situation]:
     """The facts that bear on a job in this state."""
     unknown: dict[str, str] = {}
     known: dict[str, Any] = {}
@@ -140,7 +147,7 @@ def _around(at: datetime, job_id: UUID, record: JobRecord | None) -> Conversatio
         known["holder"] = held[0] if held else None
     if record is not None and record.args is None:
         unknown["arguments, errors"] = "not this role's to read"
-    return Situation(at=at, job=job_id, record=record, unknown=unknown, **known)
+    return Situation(at=at, job=job_id, record=record, unclaimable=unclaimable, unknown=unknown, **known)
 
 
 def _before_its_end(at: datetime, record: JobRecord, unknown: dict[str, str]) -> Conversation[dict[str, Any]]:

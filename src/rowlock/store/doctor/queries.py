@@ -64,9 +64,15 @@ class LockHolder(NamedTuple):
     application: str
     user: str | None
     state: str | None
-    table: str
+    table: str  # or a part of one
     mode: str
     seconds: float | None
+    whole: str  # the table; of a part, the one that it is a part of
+
+    @property
+    def stops_claims(self) -> bool:
+        """Whether nobody can claim a job: a claim writes to jobs, and reads pauses and workers."""
+        return self.whole == "jobs" or (self.stops_reads and self.whole in {"pauses", "workers"})
 
     @property
     def stops_reads(self) -> bool:
