@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from rowlock import Rowlock
 from rowlock.db.session import connect, run
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import SchemaMissing
@@ -86,6 +87,36 @@ def test_a_worker_whose_session_is_gone_is_suspected_first_and_then_loses_its_le
     assert suspected != []
     assert other == DeadWorkers(dead=False, cut=["test:1"])
     assert third.cut == []
+
+
+def test_a_worker_that_was_taken_for_dead_has_been_so_since_then_however_long_it_has_run(
+    sweeper: Engine, worker: Engine, db: Db, app: Rowlock
+) -> None:
+    db.execute("update rowlock.workers set started_at = started_at - interval '2 h'")
+    vanish(worker, db)
+    look(sweeper)
+    look(sweeper)
+
+    [gone] = [one for one in app.stats().fleet.workers or () if str(one.id) == worker.worker]
+    leases = app.doctor()["leases"]
+
+    assert -LEASE < gone.lease_left <= timedelta(0)
+    assert (leases.level, leases.do) == ("amber", "a live worker rescues their jobs within seconds")
+
+
+def test_a_worker_that_was_taken_for_dead_stays_so_when_the_clock_is_set_back(
+    sweeper: Engine, worker: Engine, db: Db
+) -> None:
+    vanish(worker, db)
+    look(sweeper)
+    look(sweeper)
+    travel(db, -LEASE)
+
+    look(sweeper)
+    found = look(sweeper)
+
+    assert found.dead
+    assert one(db, "select dead and lease <= rowlock.now() from rowlock.workers where id = %s", worker.worker)
 
 
 def test_a_worker_that_has_come_back_between_two_looks_keeps_its_lease(

@@ -84,7 +84,7 @@ named as materialized (
 ),
 marked as (
     update rowlock.workers
-    set dead = true, lease = least(started_at, rowlock.now())
+    set dead = true
     where id = any(array(select id from dead)) and not workers.dead
 ),
 rescued as (

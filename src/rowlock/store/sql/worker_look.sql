@@ -5,7 +5,8 @@
 -- whoever takes it, ends the lease. Rows from before the server was last started count for nothing: those locks went with it.
 -- The locks are tried, not read: pg_locks would be built for every look. Tried first: `workers` is full of dead rows under a
 -- held snapshot, and read only for those whose lock is missing, or whose lease has run out since shortly before the last look.
--- A lease that lasts too long, because the clock was set back, is cut to its proper length.
+-- A lease that lasts too long, because the clock was set back, is cut to its proper length; that of a worker which has been taken
+-- for dead, to now.
 with clock as materialized (
     select (extract(epoch from rowlock.now()) * 1000)::bigint as now, last_value as before from rowlock.looked_at
 ),
@@ -17,8 +18,8 @@ turn as materialized (
 ),
 clamped as (
     update rowlock.workers
-    set lease = rowlock.now() + lasts
-    where exists (select from turn) and lease > rowlock.now() and lease > rowlock.now() + 2 * lasts
+    set lease = case when dead then rowlock.now() else rowlock.now() + lasts end
+    where exists (select from turn) and lease > rowlock.now() and (dead or lease > rowlock.now() + 2 * lasts)
 ),
 others as materialized (
     select worker, suspected_at
@@ -37,7 +38,7 @@ suspected as (
 ),
 cut as (
     update rowlock.workers
-    set dead = true, lease = least(started_at, rowlock.now())  -- a renewal that is under way then finds it over, too
+    set dead = true, lease = rowlock.now()  -- a renewal that is under way then finds the mark
     where id = any(array(select worker from suspects where suspected_at <= rowlock.now() - :pause::bigint * interval '1 millisecond'))
         and lease > rowlock.now()
     returning host || ':' || pid as name
