@@ -1343,6 +1343,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/worker_look.sql", "and (dead or lease > rowlock.now() + 2 * lasts)", "and lease > rowlock.now() + 2 * lasts")],
     ),
     Mutant(
+        "tags-with-null",
+        "a job enqueued in SQL with a null among its tags can neither be explained nor shown",
+        "tests/store/test_sql_enqueue.py::test_tags_that_are_no_list_of_words_are_refused_also_in_a_row_of_ones_own",
+        [Change("store/migrations/0001_jobs.sql", " and array_position(tags, null) is null)", ")")],
+    ),
+    Mutant(
         "O7",
         "a job that its worker has only claimed is said to run",
         "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",

@@ -55,6 +55,24 @@ def test_arguments_that_no_handler_could_be_given_are_refused(db: Db, args: str,
         db.execute("select rowlock.enqueue('t', %s)", [args])
 
 
+@pytest.mark.parametrize(
+    ("tags", "words"),
+    [
+        ("array['a', null]", r"tags hold a null; leave it out: array_remove\(tags, null\)"),
+        ("array[['a'], ['b']]", "tags is an array of arrays"),
+    ],
+)
+def test_tags_that_are_no_list_of_words_are_refused_also_in_a_row_of_ones_own(db: Db, tags: str, words: str) -> None:
+    columns = "(id, queue, task, attempts, run_at, created_at, args, tags)"
+    row = f"insert into rowlock.jobs {columns} values (rowlock.uuid7(), 'q', 't', 1, now(), now(), '{{}}', {tags})"
+
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=words):
+        db.execute(f"select rowlock.enqueue('t', tags => {tags})".encode())
+    with pytest.raises(psycopg.Error, match="tags_are_a_list_without_null|multidimensional"):
+        db.execute(row.encode())
+    assert one(db, "select rowlock.enqueue('t', tags => '{}')")
+
+
 def test_a_held_key_gives_the_job_that_holds_it_and_another_task_is_told(db: Db) -> None:
     first = one(db, "select rowlock.enqueue('t', key => 'k')")
 

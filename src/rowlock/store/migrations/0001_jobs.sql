@@ -92,7 +92,9 @@ create table rowlock.jobs (
     constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192 and (
         pg_column_compression(tags) is null or claims > 0 or state <> 'ready'
         or octet_length(array_to_string(tags, '')) <= 8192
-    ))
+    )),
+    -- An empty array has no dimensions.
+    constraint tags_are_a_list_without_null check (coalesce(array_ndims(tags), 1) = 1 and array_position(tags, null) is null)
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
     -- vacuum_truncate is off here and for what comes and goes with jobs: after a flood their files stay as large as they were,
@@ -826,6 +828,8 @@ create function rowlock.enqueue(
             when at_most <= '0' then format('at_most is %s; say more than 0', at_most)
             when taken = 'debounce' and run_at is null and delay is null
                 then 'taken => ''debounce'' puts a job off: give a delay or run_at'
+            when array_ndims(tags) > 1 then 'tags is an array of arrays; say array[''a'', ''b'']'
+            when array_position(tags, null) is not null then 'tags hold a null; leave it out: array_remove(tags, null)'
             when position('@' in task) > 0
                 then format('task is %s; say task => %L, version => %L', task, split_part(task, '@', 1), split_part(task, '@', 2))
             when version < 1 then format('version is %s; the first is 1', version)
