@@ -272,6 +272,29 @@ AMONG_THE_ROWS = {
         SCHEDULE.format(columns="paused_at", values="now() - interval '2 days'", next_at="'1 hour'::interval"),
         {"schedules": "amber"},
     ),
+    "a schedule whose job does not end": (
+        f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
+            insert into rowlock.firings
+            select 'nightly', now() - number * interval '1 hour', null, 'overlap', now()
+            from generate_series(1, 3) as number""",
+        {"idle schedules": "amber"},
+    ),
+    "a schedule that has made a job of one of its last slots": (
+        f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
+            insert into rowlock.firings
+            select 'nightly', now() - number * interval '1 hour', case when number = 3 then gen_random_uuid() end,
+                case when number < 3 then 'overlap' end, now()
+            from generate_series(1, 4) as number""",
+        {},
+    ),
+    "a schedule that was paused for one of its last slots": (
+        f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
+            insert into rowlock.firings
+            select 'nightly', now() - number * interval '1 hour', null,
+                case when number = 3 then 'paused' else 'overlap' end, now()
+            from generate_series(1, 3) as number""",
+        {},
+    ),
     "an orphaned schedule": (
         SCHEDULE.format(columns="declared", values="'{}'", next_at="'1 hour'::interval"),
         {"orphaned schedules": "amber"},

@@ -1349,6 +1349,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/migrations/0001_jobs.sql", " and array_position(tags, null) is null)", ")")],
     ),
     Mutant(
+        "idle-schedule",
+        "a schedule that starts no jobs, for its last one waits for code, is green",
+        "tests/test_doctor.py::test_a_fault_among_the_rows_turns_its_lines_and_no_others",
+        [Change("store/sql/schedule_check.sql", "having count(*) = :slots::integer and", "having count(*) > :slots::integer and")],
+    ),
+    Mutant(
         "O7",
         "a job that its worker has only claimed is said to run",
         "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",

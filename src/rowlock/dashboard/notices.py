@@ -36,7 +36,7 @@ _PLACES: Final = {
     "failing statements": "/workers",
 }
 # What stands here in other words. Failures are part of the line on failed jobs.
-_SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures", "suspects"}
+_SAID_OTHERWISE: Final = {"waiting for code", "pauses", "rescues", "failures", "suspects", "idle schedules"}
 _NONE_PASSING: Final[Mapping[str, str]] = MappingProxyType({})
 _MOST_NAMED: Final = 5
 _MOST_REASONS: Final = 2

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Final
 
 from rowlock.doctor.check import HealthCheck, by_bounds, several, why
 from rowlock.model.checkup import Finding
 from rowlock.model.formatting import span
 from rowlock.model.stats.stats import QueueStats, Stats
 from rowlock.store.doctor.checkup_facts import OVERDUE, Facts
+from rowlock.store.doctor.queries import SLOTS_PASSED
 
 _GROUP = "work"
 # Ten times the target is no peak any more.
@@ -19,6 +21,12 @@ _ENOUGH_JOBS = 20
 _FAILED = (0.1, 0.5)
 _FORGOTTEN = timedelta(days=1)
 _OVERDUE_RED = timedelta(minutes=15)
+WHY_PASSED: Final = {
+    "overlap": "the job before them has not ended",
+    "missed": "no worker fired them in time",
+    "replaced": "each was replaced by the next before the job before it had ended",
+}
+"""Why a schedule has passed over its last slots, by the reason that its firings have."""
 
 
 def judge_work(facts: Facts, *, target: timedelta) -> Iterator[Finding]:
@@ -29,6 +37,7 @@ def judge_work(facts: Facts, *, target: timedelta) -> Iterator[Finding]:
     yield _failures(facts)
     yield _pauses(facts)
     yield _overdue(facts)
+    yield _idle(facts)
     yield _orphans(facts)
 
 
@@ -209,6 +218,23 @@ def _overdue(facts: Facts) -> Finding:
         )
     says = f"none overdue by {span(OVERDUE)} or more" if found.all else "there is none"
     return check.green(f"{found.all}", says, value=late.total_seconds())
+
+
+def _idle(facts: Facts) -> Finding:
+    check = HealthCheck(_GROUP, "idle schedules")
+    found = facts.schedules
+    if found is None:
+        return check.unknown(why(facts, "schedules"))
+    if not found.idle:
+        return check.green("none", "every schedule has made a job lately, or is new", value=0.0)
+    reasons = dict.fromkeys(WHY_PASSED.get(reason, reason) for reason in found.idle.values())
+    return check.ill(
+        "amber",
+        several(list(found.idle)),
+        f"their last {SLOTS_PASSED} slots or more were passed over: {'; '.join(reasons)}",
+        do=f"rowlock schedules show {next(iter(found.idle))}; and rowlock explain JOB for the last job that it made",
+        value=len(found.idle),
+    )
 
 
 def _orphans(facts: Facts) -> Finding:

@@ -16,13 +16,13 @@ from rowlock.dashboard.drawings.charts import Chart, charts
 from rowlock.dashboard.notices import Notice, notices
 from rowlock.dashboard.page import DashboardPage, Params
 from rowlock.doctor.examine import Inspection, ainspect
+from rowlock.doctor.work import WHY_PASSED
 from rowlock.model.names import MAX_NAME
 from rowlock.model.pause import Pause
-from rowlock.model.schedule.schedule import Schedule
 from rowlock.model.stats.histogram import Histogram
 from rowlock.model.stats.series import Series
 from rowlock.model.stats.stats import Count, Durations, Rates, Stats, WorkerStats
-from rowlock.store.schedules import statements
+from rowlock.store.doctor.checkup_facts import Facts
 from rowlock.store.stats import counts, minutes
 from rowlock.store.stats.collect import LOCKED
 
@@ -39,14 +39,6 @@ _MOST_MINUTES: Final = 60_000
 _MOST_LINES: Final = 30
 _TOO_LONG: Final = "57014"
 _MOST_APPROVALS: Final = 1_000
-_MOST_SCHEDULES: Final = 1_000
-# One slot that is passed over is what `overlap` is for; so many in a row are a schedule that stands still.
-_SLOTS_PASSED: Final = 3
-_WHY_PASSED: Final = {
-    "overlap": "the job before them has not ended",
-    "missed": "no worker fired them in time",
-    "replaced": "each was replaced by the next before the job before it had ended",
-}
 _HEALTH_FOR: Final = timedelta(seconds=15)
 _HEALTH_WHEN_LOCKED: Final = timedelta(seconds=2)
 
@@ -159,7 +151,6 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
             context, max_age=_HEALTH_WHEN_LOCKED
         )  # it was all well when the doctor last looked
     done, known = done or [], known or ()
-    passing = await in_time("passing", _passing(context, known), unknown)
     pauses = await in_time("pauses", context.reader.apauses(), unknown) or ()
     unknown |= {**stats.unknown, **facts.unknown}
     by_queue, by_task = _summed(done, lambda part: part.queue), _summed(done, lambda part: part.task)
@@ -175,7 +166,7 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
             recent_failures={name: one.failed for name, one in by_task.items() if one.failed},
             window=_IN_WORDS[params.span],
             approvals=approvals or (),
-            passing=passing or {},
+            passing=_passing(facts),
         ),
         looked_at=len(checkup.findings),
         now=_now(stats, pauses),
@@ -194,20 +185,10 @@ async def _waiting_for_people(context: RequestContext) -> list[counts.ApprovalsC
     return await context.reader.database.arun(counts.approvals(_MOST_APPROVALS))
 
 
-async def _passing(context: RequestContext, known: Sequence[Schedule]) -> dict[str, str]:
+def _passing(facts: Facts) -> dict[str, str]:
     """The schedules that have started no job in their last slots, and why."""
-    names = [one.name for one in known if not one.is_paused][:_MOST_SCHEDULES]
-    if not names:
-        return {}
-    fired = await context.reader.database.arun(statements.recent(names, limit=_SLOTS_PASSED))
-    whys: dict[str, list[str]] = {}
-    for one in fired:
-        whys.setdefault(one.schedule, []).append("" if one.firing.job is not None else one.firing.reason or "")
-    return {
-        name: _WHY_PASSED[latest[0]]
-        for name, latest in whys.items()
-        if len(latest) == _SLOTS_PASSED and all(why in _WHY_PASSED for why in latest)
-    }
+    idle = facts.schedules.idle if facts.schedules else {}
+    return {name: WHY_PASSED.get(reason, reason) for name, reason in idle.items()}
 
 
 async def health(context: RequestContext, *, max_age: timedelta = _HEALTH_FOR) -> Inspection:

@@ -193,6 +193,7 @@ class SchedulesNow(NamedTuple):
     orphans: list[str]
     forgotten: list[str]
     missed: list[str]  # slots of the last hour, though a worker lived
+    idle: Mapping[str, str]  # no job came of their last slots; and why not of the latest
 
 
 class Cost(NamedTuple):
@@ -223,6 +224,10 @@ def clock() -> Query[float]:
     """The server's own clock, in seconds since 1970."""
     return Query("server_clock", {}, first)
 
+
+SLOTS_PASSED = 3
+"""One slot that is passed over is what `overlap` is for; so many in a row are a schedule that stands still."""
+_MOST_IDLE = 1_000
 
 NOTIFIES_UNTIL = 0.5
 """The share from which on nobody is notified, as in rowlock.notifies()."""
@@ -291,7 +296,21 @@ def peak(most: int) -> Query[Peak]:
 
 def schedules(*, late: timedelta, most: int) -> Query[SchedulesNow]:
     """Which schedules are unwell; overdue are those whose slot was due so long ago and that nobody has fired."""
-    return Query("schedule_check", {"late": str(late.total_seconds()), "most": str(most)}, SchedulesNow._make)
+    return Query(
+        "schedule_check",
+        {
+            "late": str(late.total_seconds()),
+            "most": str(most),
+            "most_idle": str(_MOST_IDLE),
+            "slots": str(SLOTS_PASSED),
+        },
+        _schedules,
+    )
+
+
+def _schedules(row: Row) -> SchedulesNow:
+    *others, idle, reasons = row
+    return SchedulesNow(*others, idle=dict(zip(idle, reasons, strict=True)))
 
 
 def begin_trial(timeout: timedelta) -> Query[None]:

@@ -1,6 +1,7 @@
 -- Which schedules are unwell: overdue, because nobody fires them; declared by code that no live worker has; paused for over
--- a day, with nothing said of the end; and those of which slots of the last hour were missed although a worker lived that had
--- been there before. Each up to :most names, and how many there are in all.
+-- a day, with nothing said of the end; those of which slots of the last hour were missed although a worker lived that had been
+-- there before; and those whose last :slots slots were all passed over. Each up to :most names, and how many there are in all; of
+-- the last up to :most_idle, and why each passed over its latest slot.
 with living as materialized (
     select worker.schedules, worker.started_at from rowlock.workers as worker where worker.lease > rowlock.now()
 ),
@@ -10,8 +11,27 @@ seen as materialized (
         case when schedule.paused_at is null then extract(epoch from rowlock.now() - schedule.next_at)::float8 end as late,
         schedule.is_declared and exists (select from living)
             and not exists (select from living where schedule.name = any(living.schedules)) as orphan,
-        coalesce(schedule.paused_at < rowlock.now() - interval '1 day' and schedule.paused_until is null, false) as forgotten
+        coalesce(schedule.paused_at < rowlock.now() - interval '1 day' and schedule.paused_until is null, false) as forgotten,
+        schedule.paused_at is not null as paused
     from rowlock.schedules as schedule
+),
+idle as materialized (
+    select seen.name, latest.reasons[1] as reason
+    from seen
+    cross join lateral (
+        select array_agg(firing.reason order by firing.slot desc) as reasons
+        from (
+            select recent.slot, case when recent.job is null then nullif(recent.reason, 'paused') end as reason
+            from rowlock.firings as recent
+            where recent.schedule = seen.name
+            order by recent.slot desc
+            limit :slots::integer
+        ) as firing
+        having count(*) = :slots::integer and count(*) = count(firing.reason)
+    ) as latest
+    where not seen.paused
+    order by seen.name
+    limit :most_idle::integer
 )
 select
     (select count(*) from seen)::integer,
@@ -30,4 +50,6 @@ select
         )
         order by name
         limit :most::integer
-    );
+    ),
+    array(select name from idle order by name),
+    array(select reason from idle order by name);
