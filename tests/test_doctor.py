@@ -552,6 +552,19 @@ def test_a_session_that_has_due_jobs_locked_is_named(
     assert patient.doctor()["job locks"].level == "green"
 
 
+def test_each_session_that_shares_a_lock_on_due_jobs_is_found(patient: Rowlock, db: Db, url: str) -> None:
+    put(db, queue="mail")
+    with psycopg.connect(url) as first, psycopg.connect(url) as second:
+        pids = {session.info.backend_pid for session in (first, second)}
+        for session in (first, second):
+            session.execute("select from rowlock.jobs for share")
+
+        found = patient.database.run(queries.row_holders(["mail"], held=timedelta(0), most=10))
+
+    assert {one.pid for one in found} == pids
+    assert {one.jobs for one in found} == {1}
+
+
 def test_a_worker_whose_process_is_stopped_is_told_of_within_its_lease(app: Rowlock, url: str) -> None:
     with worker_process(url, lease=600.0) as process:
         until(lambda: app.stats().fleet.workers, what="a worker", limit=LIMIT)

@@ -742,6 +742,23 @@ def test_a_row_that_a_session_has_locked_is_said_with_who_and_what_to_do(
     assert f"pg_terminate_backend({pid})" in str(found.do)
 
 
+def test_of_several_sessions_that_have_a_row_locked_one_is_said_and_how_many_others_there_are(
+    app: Rowlock, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_LONG_HELD", 0.0)
+    job = app.enqueue("send")
+    with psycopg.connect(url, application_name="a report") as first, psycopg.connect(url) as second:
+        for session in (first, second):
+            session.execute("select from rowlock.jobs for share")
+        pid = first.info.backend_pid
+
+        found = job.explain()
+
+    assert (found.code, found.facts["pid"], found.facts["others"]) == ("row_locked", pid, 1)
+    assert found.says.startswith(f"Its row is locked by pid {pid} (a report, ")
+    assert ", and by 1 other session: workers pass over it until all these transactions end." in found.says
+
+
 def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -> None:
     worker = new_id()
     db.execute(

@@ -1355,6 +1355,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/schedule_check.sql", "having count(*) = :slots::integer and", "having count(*) > :slots::integer and")],
     ),
     Mutant(
+        "shared-row-locks",
+        "a job that two sessions have locked for share waits, and nobody says for whom",
+        "tests/test_explain.py::test_of_several_sessions_that_have_a_row_locked_one_is_said_and_how_many_others_there_are",
+        [Change("store/sql/job_hold.sql", "                or transactionid = any(array(select member.xid from pg_get_multixact_members(job.list) as member))\n", "")],
+    ),
+    Mutant(
         "O7",
         "a job that its worker has only claimed is said to run",
         "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",

@@ -71,9 +71,15 @@ def _is_held_long(hold: JobLock) -> bool:
 
 def _row_locked(hold: JobLock) -> Cause:
     since = "" if hold.seconds is None else f", whose transaction began {span(timedelta(seconds=hold.seconds))} ago"
-    says = f"Its row is locked by {hold.name}{since}: workers pass over it until that transaction ends."
     do = f"commit or roll back there, or select pg_terminate_backend({hold.pid})"
-    return Cause("row_locked", says, do, {"pid": hold.pid, "application": hold.application, "user": hold.user})
+    facts = {"pid": hold.pid, "application": hold.application, "user": hold.user, "others": hold.others}
+    if hold.others:
+        since += f", and by {count(hold.others, 'other session')}"
+        until, do = "all these transactions end", f"{do}; then ask again for the others"
+    else:
+        until = "that transaction ends"
+    says = f"Its row is locked by {hold.name}{since}: workers pass over it until {until}."
+    return Cause("row_locked", says, do, facts)
 
 
 # Its own times and tries

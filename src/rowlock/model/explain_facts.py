@@ -76,13 +76,17 @@ class TableLock(NamedTuple):
 
 
 class JobLock(NamedTuple):
-    """Whether a running job has begun, as far as is known; and the session that has its row locked, if one has."""
+    """Whether a running job has begun, as far as is known; and the session that has its row locked, if one has.
+
+    `others` is how many more sessions share that lock.
+    """
 
     begun: bool | None
     pid: int | None
     application: str | None
     user: str | None
     seconds: float | None
+    others: int | None
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 -- Sessions that have kept rows of due jobs locked for so long, the oldest first: no worker claims these, for claims pass over what
 -- is locked. How many of the first :most of each lane, and in which queues; found by the transaction that stands on a row. Without
--- such a session no job is looked at. Of a row that several share nobody is found.
+-- such a session no job is looked at. A row that several sessions share bears the number of a list of their transactions. The two
+-- kinds of number cannot be told apart, so one that can be a list's is taken for both; whoever is found has rows of jobs locked.
 with owners as materialized (
     select
         owner.transactionid, owner.pid, coalesce(session.application_name, '') as application,
@@ -24,11 +25,11 @@ with owners as materialized (
         ))
 ),
 due as materialized (
-    select asked.queue, job.holder
+    select asked.queue, job.id, job.holder
     from unnest(:queues::text[]) as asked (queue)
     cross join generate_series(-4, 4) as lane (priority)
     cross join lateral (
-        select job.xmax as holder
+        select job.id, job.xmax as holder
         from rowlock.jobs as job
         where job.state = 'ready'
             and job.queue = asked.queue
@@ -38,12 +39,24 @@ due as materialized (
         limit :most::integer
     ) as job
     where exists (select from owners)
+),
+lists as materialized (
+    select mxid_age(datminmxid) as oldest from pg_database where datname = current_database()
+),
+held as materialized (
+    select queue, id, holder from due
+    union all
+    select due.queue, due.id, member.xid
+    from due
+    cross join lists
+    -- Of no list there are no members; a number that is no list's would be an error.
+    cross join lateral pg_get_multixact_members(case when mxid_age(due.holder) between 1 and lists.oldest then due.holder end) as member
 )
 select
-    owners.pid, owners.application, owners.login, owners.state, owners.seconds, count(*)::integer,
-    array_agg(distinct due.queue order by due.queue)
+    owners.pid, owners.application, owners.login, owners.state, owners.seconds, count(distinct held.id)::integer,
+    array_agg(distinct held.queue order by held.queue)
 from owners
-join due on due.holder = owners.transactionid
+join held on held.holder = owners.transactionid
 group by owners.pid, owners.application, owners.login, owners.state, owners.seconds
 order by owners.seconds desc nulls last
 limit 5;
