@@ -82,6 +82,21 @@ def test_with_an_app_the_arguments_are_held_against_its_code(rowlock: Type, shop
     assert "also: Its arguments no longer fit the code of this process: " in held_against.out
 
 
+def test_a_pid_can_be_typed_as_it_is_printed(rowlock: Type, db: Db) -> None:
+    worker = new_id()
+    db.execute(
+        """insert into rowlock.workers (id, host, pid, queues, slots, tasks, version, started_at, lease, lasts)
+            values (%s, 'h', 1234567, '{default}', 1, '{t}', '1', now(), now() + interval '1 min', '1 min')""",
+        [worker],
+    )
+    job = put(db, "running", worker=worker, begun=True, crashes=1234)
+
+    said = rowlock("explain", str(job))
+
+    facts = dict(line.split(maxsplit=1) for line in said.out.splitlines() if line.startswith("  "))
+    assert (facts["pid"], facts["crashes"]) == ("1234567", "1,234")
+
+
 def test_no_data_can_break_the_answer(rowlock: Type, db: Db) -> None:
     job = put(db, "waiting", waits_for="parents", reason="two\nlines\x1b[31m", task="a\x07b", key="\u202eyek")
 

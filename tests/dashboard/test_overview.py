@@ -86,6 +86,17 @@ def test_nothing_needs_a_person_when_all_is_well(client: Browser, app: Rowlock, 
     assert "Nothing needs attention" in page.text
 
 
+def test_due_jobs_that_are_all_in_paused_queues_are_no_oldest_job(client: Browser, app: Rowlock, db: Db) -> None:
+    register(app)
+    put(db, queue="mail")
+    app.pause(queue="mail", by="ann")
+
+    page = client.get("/")
+
+    assert '<div class="note">all are in paused queues</div>' in page.text
+    assert (told(client)["now"]["oldest"], told(client)["now"]["runnable"]["value"]) == (None, 1)
+
+
 def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browser, app: Rowlock, db: Db) -> None:
     register(app)
     for _ in range(2):
