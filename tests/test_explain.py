@@ -239,7 +239,8 @@ def test_it_has_failed_as_poison(app: Rowlock, db: Db, engine: Engine, url: str)
 
     assert (found.state, found.facts["crashes"]) == ("failed", 3)
     assert "as poison" in found.says
-    assert "3 workers died while they ran it" in found.says
+    assert "3 workers died while they ran it (test:1)." in found.says
+    assert found.facts["died"] == ["test:1"] * 3
 
 
 def test_who_has_cancelled_it_is_said(app: Rowlock) -> None:

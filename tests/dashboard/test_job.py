@@ -15,8 +15,12 @@ from rowlock.dashboard.drawings.job_life import WIDTH, periods, placed_periods
 from rowlock.dashboard.drawings.traceback import lines, place
 from rowlock.dashboard.restore import restored
 from rowlock.model.record import JobError, JobRecord
+from rowlock.model.row import Orphan
+from rowlock.model.spec import Keep
+from rowlock.store import upkeep, workers
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
+from tests.engine import Engine
 from tests.rows import Db, put
 
 ODD = 'a/b <script>alert(1)</script> "q" ?x=1&y مرحبا'
@@ -128,6 +132,22 @@ def test_a_delay_is_told_from_a_wait_for_its_turn() -> None:
         ("waiting", None, 5),
         ("running", 1, 15),
     ]
+
+
+def test_a_worker_that_is_gone_is_named_by_the_rescue_of_its_job(client: Browser, db: Db, url: str) -> None:
+    sweeper, gone = Engine(url), Engine(url)
+    [job] = gone.enqueue()
+    [row] = gone.claim()
+    db.execute("update rowlock.workers set lease = rowlock.now() where id = %s", [gone.worker])
+    sweeper.run(upkeep.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
+    sweeper.run(workers.bury())
+    for engine in (sweeper, gone):
+        engine.close()
+
+    page = client.get(f"/jobs/{job}").text
+
+    assert f'<span title="{gone.worker}">test:1</span> <span class="quiet">gone</span>' in page
+    assert ", on test:1</title>" in page
 
 
 def test_an_attempt_that_goes_on_later_is_no_delay_of_the_first() -> None:

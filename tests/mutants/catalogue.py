@@ -1361,6 +1361,18 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/job_hold.sql", "                or transactionid = any(array(select member.xid from pg_get_multixact_members(job.list) as member))\n", "")],
     ),
     Mutant(
+        "pid-with-commas",
+        "explain prints a pid with separators, which no kill and no query takes",
+        "tests/cli/test_explain.py::test_a_pid_can_be_typed_as_it_is_printed",
+        [Change("cli/explain.py", 'if name == "pid" else', "if False else")],
+    ),
+    Mutant(
+        "all-in-paused-queues",
+        "the overview says that nothing is due while all due jobs are in a paused queue",
+        "tests/dashboard/test_overview.py::test_due_jobs_that_are_all_in_paused_queues_are_no_oldest_job",
+        [Change("dashboard/pages/overview.py", " and name not in paused}", "}")],
+    ),
+    Mutant(
         "O7",
         "a job that its worker has only claimed is said to run",
         "tests/test_explain.py::test_a_job_that_was_claimed_ahead_is_not_said_to_run",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rowlock.explain.phrases import because, command, instant_of, last_error
+from rowlock.explain.phrases import because, command, instant_of, last_error, who_died
 from rowlock.model.explain_facts import Situation
 from rowlock.model.explanation import Cause
 from rowlock.model.formatting import count, span
@@ -47,12 +47,9 @@ def _failed(situation: Situation, record: JobRecord) -> Cause:
         facts |= {"error": record.errors[-1].type, "message": redact_text(record.errors[-1].message)}
     again = command("jobs", "retry", record.id)
     if record.reason == "poison":
-        says = (
-            f"It failed as poison at {_ended(situation, record)}: "
-            f"{count(record.crashes, 'worker')} died while they ran it."
-        )
+        says = f"It failed as poison at {_ended(situation, record)}: {who_died(situation, record)}."
         do = f"find out what it does to its process (memory?), fix it, then {again}"
-        return Cause("failed", says, do, facts | {"crashes": record.crashes})
+        return Cause("failed", says, do, facts | {"crashes": record.crashes, "died": situation.died or None})
     if record.version is not None:
         return _failed_workflow(situation, record, facts)
     why = _FAILED.get(record.reason or "", record.reason or "no reason given")

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from rowlock.errors import InvalidArguments, TaskError
 from rowlock.explain.missing import why_nobody_can_claim
 from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
-from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed
+from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed, who_died
 from rowlock.model.explain_facts import Candidate, JobLock, Situation
 from rowlock.model.explanation import Cause
 from rowlock.model.formatting import count, span
@@ -119,9 +119,7 @@ def _has_failed(record: JobRecord) -> bool:
 
 
 def _suspect(situation: Situation, record: JobRecord) -> Cause:
-    rescues = [event.details for event in reversed(situation.events or ()) if event.kind == "rescued"]
-    died = [str(one["worker"] if one["owner"] == "unknown" else one["owner"]) for one in rescues if one["crashed"]]
-    says = f"{count(record.crashes, 'worker')} died while they ran it{f' ({listed(died)})' if died else ''}"
+    says, died = who_died(situation, record), situation.died
     facts: dict[str, Any] = {"crashes": record.crashes, "died": died or None}
     do = f"find out what it does to its process: {command('jobs', 'show', record.id)}"
     queueing = situation.queueing

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from rowlock.model.explain_facts import StepError
-from rowlock.model.formatting import age, instant
+from rowlock.model.explain_facts import Situation, StepError
+from rowlock.model.formatting import age, count, instant
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.redact import redact_text
 
@@ -42,6 +42,12 @@ def command(*words: str | UUID) -> str:
 def a_worker(queue: str) -> str:
     """The command that starts a worker for a queue; the app is not known here."""
     return command("worker", "--app", "MODULE", "--queues", queue)
+
+
+def who_died(situation: Situation, record: JobRecord) -> str:
+    """The workers that died of a job: how many, and which, as far as events are kept."""
+    names = f" ({listed(situation.died)})" if situation.died else ""
+    return f"{count(record.crashes, 'worker')} died while they ran it{names}"
 
 
 def error_of(error: JobError | StepError) -> str:

@@ -175,6 +175,12 @@ class Situation:
         """The pause of a queue, or of a task, that holds."""
         return next((one for one in self.pauses or () if (one.queue, one.task) == (queue, task)), None)
 
+    @property
+    def died(self) -> list[str]:
+        """The workers that died while they ran it, the first one first, as far as events are kept."""
+        rescues = [one for one in reversed(self.events or ()) if one.kind in {"rescued", "poisoned"}]
+        return [one.owner or str(one.worker) for one in rescues if one.details["crashed"]]
+
     def event(self, kind: str) -> Event | None:
         """The last event of this kind."""
         return next((one for one in self.events or () if one.kind == kind), None)

@@ -125,6 +125,12 @@ class Event:
         """The id of the worker that it is about, if it is about one."""
         return self.details.get("worker")
 
+    @property
+    def owner(self) -> str | None:
+        """The host and process of that worker, if a job was taken back from it and it was on the books still."""
+        owner = self.details.get("owner")
+        return None if owner == "unknown" else owner
+
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON knows it."""
         return {

@@ -73,6 +73,10 @@ class JobShown:
         """A worker by its host and process, if it is registered."""
         return next((f"{one.host}:{one.pid}" for one in self.workers if one.id == str(worker)), None)
 
+    def owner_of(self, worker: UUID | None) -> str | None:
+        """A worker that is gone by its host and process, if the job was taken back from it."""
+        return next((event.owner for event in self.events if event.owner and event.worker == str(worker)), None)
+
     def lines(self, error: JobError) -> tuple[traceback.TracebackLine, ...]:
         """The traceback of an error."""
         return traceback.lines(error.traceback)
