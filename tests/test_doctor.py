@@ -471,10 +471,12 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
     ids=["pauses", "queues", "a part of history"],
 )
 def test_a_lock_on_any_table_of_ours_or_on_a_part_of_one_is_the_first_line(
-    patient: Rowlock, db: Db, url: str, monkeypatch: pytest.MonkeyPatch, locked: str, says: str
+    patient: Rowlock, db: Db, url: str, monkeypatch: pytest.MonkeyPatch, *, locked: str, says: str
 ) -> None:
     monkeypatch.setattr(locks, "_RED", timedelta(0))
-    part = one(db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1")
+    part = one(
+        db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1"
+    )
     part = part.removeprefix("rowlock.")
     with psycopg.connect(url, application_name="the migration") as holder:
         holder.execute(locked.format(part=part).encode())

@@ -788,7 +788,7 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
     ],
 )
 def test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job(
-    app: Rowlock, engine: Engine, db: Db, url: str, table: str, mode: str, unknown: list[str]
+    app: Rowlock, engine: Engine, db: Db, url: str, *, table: str, mode: str, unknown: list[str]
 ) -> None:
     due, later = put(db, run_at=datetime.now(UTC) - HOUR), put(db, run_at=datetime.now(UTC) + HOUR)
     with psycopg.connect(url, application_name="the migration") as other:
@@ -808,7 +808,9 @@ def test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job(
 
 def test_a_job_in_a_history_of_which_a_part_is_locked_cannot_be_read(app: Rowlock, db: Db, url: str) -> None:
     job = app.enqueue("send")
-    part = one(db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1")
+    part = one(
+        db, "select inhrelid::regclass::text from pg_inherits where inhparent = 'rowlock.history'::regclass limit 1"
+    )
     with psycopg.connect(url) as other:
         other.execute(f"lock {part} in access exclusive mode".encode())
 

@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B6",
         "due jobs that somebody has locked are passed over by every claim, and the doctor names nobody",
         "tests/test_doctor.py::test_a_session_that_has_due_jobs_locked_is_named",
-        [Change("store/sql/row_holders.sql", "due.holder = owners.transactionid", "false")],
+        [Change("store/sql/row_holders.sql", "held.holder = owners.transactionid", "false")],
     ),
     Mutant(
         "B7",
@@ -1322,7 +1322,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "O6c",
         "a job is said to start within a second while a lock keeps every worker from claiming",
         "tests/test_explain.py::test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job",
-        [Change("explain/pending.py", "if situation.unclaimable is not None and ", "if False and situation.unclaimable and ")],
+        [
+            Change(
+                "explain/pending.py",
+                "if situation.unclaimable is not None and ",
+                "if False and situation.unclaimable and ",
+            )
+        ],
     ),
     Mutant(
         "cut-since-its-start",
@@ -1340,7 +1346,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "cut-until-the-clock-comes-round",
         "a worker that was taken for dead lives again once the clock is set back",
         "tests/store/test_presence.py::test_a_worker_that_was_taken_for_dead_stays_so_when_the_clock_is_set_back",
-        [Change("store/sql/worker_look.sql", "and (dead or lease > rowlock.now() + 2 * lasts)", "and lease > rowlock.now() + 2 * lasts")],
+        [
+            Change(
+                "store/sql/worker_look.sql",
+                "and (dead or lease > rowlock.now() + 2 * lasts)",
+                "and lease > rowlock.now() + 2 * lasts",
+            )
+        ],
     ),
     Mutant(
         "tags-with-null",
@@ -1352,13 +1364,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "idle-schedule",
         "a schedule that starts no jobs, for its last one waits for code, is green",
         "tests/test_doctor.py::test_a_fault_among_the_rows_turns_its_lines_and_no_others",
-        [Change("store/sql/schedule_check.sql", "having count(*) = :slots::integer and", "having count(*) > :slots::integer and")],
+        [
+            Change(
+                "store/sql/schedule_check.sql",
+                "having count(*) = :slots::integer and",
+                "having count(*) > :slots::integer and",
+            )
+        ],
     ),
     Mutant(
         "shared-row-locks",
         "a job that two sessions have locked for share waits, and nobody says for whom",
         "tests/test_explain.py::test_of_several_sessions_that_have_a_row_locked_one_is_said_and_how_many_others_there_are",
-        [Change("store/sql/job_hold.sql", "                or transactionid = any(array(select member.xid from pg_get_multixact_members(job.list) as member))\n", "")],
+        [
+            Change(
+                "store/sql/job_hold.sql",
+                "                or transactionid = any(array(select member.xid from pg_get_multixact_members(job.list) as member))\n",
+                "",
+            )
+        ],
     ),
     Mutant(
         "pid-with-commas",

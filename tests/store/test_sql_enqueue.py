@@ -68,7 +68,7 @@ def test_tags_that_are_no_list_of_words_are_refused_also_in_a_row_of_ones_own(db
 
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=words):
         db.execute(f"select rowlock.enqueue('t', tags => {tags})".encode())
-    with pytest.raises(psycopg.Error, match="tags_are_a_list_without_null|multidimensional"):
+    with pytest.raises(psycopg.Error, match=r"tags_are_a_list_without_null|multidimensional"):
         db.execute(row.encode())
     assert one(db, "select rowlock.enqueue('t', tags => '{}')")
 

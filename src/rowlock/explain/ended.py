@@ -7,7 +7,7 @@ from typing import Any, Final
 from rowlock.explain.phrases import because, command, instant_of, last_error, who_died
 from rowlock.model.explain_facts import Situation
 from rowlock.model.explanation import Cause
-from rowlock.model.formatting import count, span
+from rowlock.model.formatting import span
 from rowlock.model.record import JobRecord
 from rowlock.model.redact import redact_text
 

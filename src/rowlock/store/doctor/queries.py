@@ -310,7 +310,7 @@ def schedules(*, late: timedelta, most: int) -> Query[SchedulesNow]:
 
 def _schedules(row: Row) -> SchedulesNow:
     *others, idle, reasons = row
-    return SchedulesNow(*others, idle=dict(zip(idle, reasons, strict=True)))
+    return SchedulesNow._make((*others, dict(zip(idle, reasons, strict=True))))
 
 
 def begin_trial(timeout: timedelta) -> Query[None]:
