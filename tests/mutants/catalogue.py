@@ -1309,7 +1309,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "O6b",
         "the doctor says that no table is locked while a lock on one that it has not listed stops the fleet",
-        "tests/test_doctor.py::test_a_lock_on_any_table_of_ours_or_on_a_part_of_one_is_the_first_line",
+        "tests/test_doctor.py::test_a_lock_on_any_table_of_ours_or_on_a_part_of_one_is_named",
         [
             Change(
                 "store/sql/lock_holders.sql",
