@@ -238,8 +238,8 @@ def _endings(story: Sequence[Version], told: Sequence[Told]) -> None:
     ends = [version.new for version in story if version.place == "history" and version.new is not None]
     assert len(ends) == 1, f"it ended {len(ends)} times"
     held = [one.old for one in story if one.place == "jobs" and one.new is None and one.old is not None]
-    # Facts stand in the order of the sessions, not of time; and one who settled a cancelled workflow that has something to
-    # undo was told that its attempt had ended, though the job went on.
+    # Facts stand in the order of the sessions, not of time; and one who settled a cancelled workflow that has something
+    # to undo was told that its attempt had ended, though the job went on.
     assert {row["token"] for row in held} <= {fact.signal for fact in told if fact.kind == "ended"}, "by somebody else"
     if any(row["cancel_at"] is not None for row in held) or any(fact.kind == "abandoned" for fact in told):
         assert ends[0]["state"] == "cancelled", "a cancelled job ended otherwise"
