@@ -50,6 +50,7 @@ from rowlock.store import (
     upkeep,
     workers,
 )
+from rowlock.store.columns import COPIED
 from rowlock.store.doctor import queries
 from rowlock.store.find import windows
 from rowlock.store.find.windows import Match
@@ -527,6 +528,25 @@ def test_a_parameter_stands_outside_of_quotes() -> None:
     outside = {one.name: set(re.findall(r"(?<!:):([a-z_]+)\b", one.bare)) for one in statements()}
 
     assert {one.name: one.parameters for one in statements() if one.parameters != outside[one.name]} == {}
+
+
+def test_a_statement_that_ends_a_job_copies_the_columns_that_all_copy() -> None:
+    inserts = {one.name: one.bare.partition("insert into rowlock.history (")[2] for one in statements()}
+    ending = {name: text for name, text in inserts.items() if text}
+
+    assert ending
+    assert {name for name, text in ending.items() if text.count("{copied}") != 2} == set()
+
+
+def test_a_function_that_ends_a_job_copies_the_same_columns() -> None:
+    insert = re.compile(r"insert into rowlock\.history \((?P<columns>[^)]*)\)\s*values \((?P<values>.*?)\n\s*\);", re.DOTALL)
+    found = [match for one in migrations() for match in insert.finditer(one.without_comments)]
+
+    assert len(found) == "".join(one.without_comments for one in migrations()).count("insert into rowlock.history")
+    for match in found:
+        copied = re.findall(r"\b(?:live|it)\.(\w+)", match["values"])
+        assert set(COPIED) - set(match["columns"].replace(",", " ").split()) == set()
+        assert set(COPIED) - set(copied) == set()
 
 
 def test_the_rules_know_every_table_and_function(house: House) -> None:
