@@ -90,7 +90,7 @@ class JobRecord:
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JobRecord:
-        """A row whose columns are the fields of this class, in their order; ids, times and JSON as text, errors too."""
+        """A row of `COLUMNS`; ids, times and JSON as text, errors too."""
         stored = dict(zip(COLUMNS, row, strict=True))
         return cls(
             **stored
@@ -110,8 +110,11 @@ class JobRecord:
 
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
-COLUMNS: Final = tuple(field.name for field in fields(JobRecord))
-"""The columns that a statement must select for `JobRecord.read`: JSON cast to text, errors as one array of it."""
+DATA: Final = ("args", "result", "errors", "workflow_state")
+"""Users' data: long, and not for every role. JSON cast to text, errors as one array of it."""
+FACTS: Final = tuple(field.name for field in fields(JobRecord) if field.name not in DATA)
+COLUMNS: Final = (*FACTS, *DATA)
+"""The columns that a statement must select for `JobRecord.read`, in this order."""
 
 
 def _error(stored: dict[str, Any]) -> JobError:
