@@ -162,6 +162,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         claim.take_up(queues=["q"], tasks=["t"], limit=1, worker=WORKER, only=new_id()),
     ],
     claim.peek_refused: [claim.peek_refused(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
+    settle.settle_alike: [
+        settle.settle_alike([(CLAIMED, Succeeded("1"))], keep=lambda _job, _end: DAY, told={}),
+        settle.settle_alike([(CLAIMED._replace(version=1), HandedBack())], keep=lambda _job, _end: DAY, told={}),
+    ],
     settle.settle_jobs: [
         settle.settle_jobs([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
         settle.settle_jobs([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
