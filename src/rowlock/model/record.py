@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 
 State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
 
@@ -38,7 +38,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord:
+class JobRecord(Plain):
     """A job's row as it was when it was read; for an ended job, the row that history keeps.
 
     A workflow that waits for a signal, a child or a time is `parked`.
@@ -103,10 +103,6 @@ class JobRecord:
                 "progress": read_progress(stored["progress"]),
             }
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: ids and times are strings."""
-        return plain_fields(self)
 
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
