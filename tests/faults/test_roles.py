@@ -130,7 +130,7 @@ LOOKS = {
     ),
     *("minute_breakdown", "minute_series", "claim_probe", "worker_list", "job_locate", "job_find", "queue_blocked"),
     *("schedule_outline", "firing_list", "firing_recent"),
-    *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
+    *("minute_pulse", "minute_claims", "job_underway"),
     *("workflow_list", "step_outline", "signal_outline", "child_list", "step_open", "step_sum"),
     *("workflow_live", "workflow_progress", "job_hold"),
 }
@@ -183,7 +183,7 @@ BESIDE = {
         *("rescue_count", "waiter_leave"),
         *("schedule_list", "schedule_lock", "schedule_outline", "schedule_pause", "schedule_resume", "schedule_run"),
         *("firing_list", "child_list", "signal_outline"),
-        *("minute_pulse", "minute_claims", "worker_watch", "job_underway"),
+        *("minute_pulse", "minute_claims", "job_underway"),
         "signal_tell",
     },
     "operator": {

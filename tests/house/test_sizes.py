@@ -29,7 +29,6 @@ SMALLER = {
     "dashboard/pages/workers.py": "one page, like its neighbours",
     "db/threads.py": "three rooms import it",
     "demo/app.py": "what `rowlock worker --app` names",
-    "model/plain.py": "most values import it",
     "store/search_path.py": "connections of three kinds import it",
     "testing/moved.py": "imported only where an app is moved",
 }

@@ -24,7 +24,7 @@ from rowlock.model.ids import NIL, TOP, new_id, new_ids
 from rowlock.model.key import Key
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Parked, Restarted, Retried, Snoozed, Succeeded
 from rowlock.model.pause import Breaker
-from rowlock.model.record import JobRecord
+from rowlock.model.record import COLUMNS, JobRecord
 from rowlock.model.results import Cursor, Event
 from rowlock.model.row import ClaimedJob, NewJob, Orphan
 from rowlock.model.schedule.cron import Cron
@@ -50,6 +50,7 @@ from rowlock.store import (
     upkeep,
     workers,
 )
+from rowlock.store.columns import COPIED
 from rowlock.store.doctor import queries
 from rowlock.store.find import windows
 from rowlock.store.find.windows import Match
@@ -161,6 +162,10 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
         claim.take_up(queues=["q"], tasks=["t"], limit=1, worker=WORKER, only=new_id()),
     ],
     claim.peek_refused: [claim.peek_refused(queues=["q"], tasks=["t", "u@2"], limit=5, worker=WORKER)],
+    settle.settle_alike: [
+        settle.settle_alike([(CLAIMED, Succeeded("1"))], keep=lambda _job, _end: DAY, told={}),
+        settle.settle_alike([(CLAIMED._replace(version=1), HandedBack())], keep=lambda _job, _end: DAY, told={}),
+    ],
     settle.settle_jobs: [
         settle.settle_jobs([(CLAIMED, Succeeded("1"), DAY), (OTHER, Failed("{}", "exhausted"), DAY)]),
         settle.settle_jobs([(CLAIMED, Cancelled("asked"), DAY), (OTHER, Succeeded(None), None)]),
@@ -529,6 +534,27 @@ def test_a_parameter_stands_outside_of_quotes() -> None:
     assert {one.name: one.parameters for one in statements() if one.parameters != outside[one.name]} == {}
 
 
+def test_a_statement_that_ends_a_job_copies_the_columns_that_all_copy() -> None:
+    inserts = {one.name: one.bare.partition("insert into rowlock.history (")[2] for one in statements()}
+    ending = {name: text for name, text in inserts.items() if text}
+
+    assert ending
+    assert {name for name, text in ending.items() if text.count("{copied}") != 2} == set()
+
+
+def test_a_function_that_ends_a_job_copies_the_same_columns() -> None:
+    insert = re.compile(
+        r"insert into rowlock\.history \((?P<columns>[^)]*)\)\s*values \((?P<values>.*?)\n\s*\);", re.DOTALL
+    )
+    found = [match for one in migrations() for match in insert.finditer(one.without_comments)]
+
+    assert len(found) == "".join(one.without_comments for one in migrations()).count("insert into rowlock.history")
+    for match in found:
+        copied = re.findall(r"\b(?:live|it)\.(\w+)", match["values"])
+        assert set(COPIED) - set(match["columns"].replace(",", " ").split()) == set()
+        assert set(COPIED) - set(copied) == set()
+
+
 def test_the_rules_know_every_table_and_function(house: House) -> None:
     tables = house.connection.execute(
         """
@@ -659,6 +685,26 @@ def test_json_leaves_the_database_as_text(house: House) -> None:
         json[query.name] = [column.name for column in columns if column.type_display in {"json", "jsonb"}]
 
     assert {name: columns for name, columns in json.items() if columns} == {}, "cast these columns to text"
+
+
+def test_rows_of_jobs_have_the_columns_by_which_they_are_read(house: House) -> None:
+    read = {
+        ("job_claim", "job_claim_suspect", "job_take_up"): (*ClaimedJob._fields, "set_config"),
+        ("job_show", "job_live"): COLUMNS,
+        ("job_scan", "history_scan", "job_outline", "history_outline"): (
+            *("looked", "edge", "newest", "expires_on"),
+            *COLUMNS,
+        ),
+    }
+    expected = {name: columns for names, columns in read.items() for name in names}
+
+    returned = {}
+    for query in (query for built in BUILT.values() for query in built if query.name in expected):
+        with house.connection.transaction(force_rollback=True):
+            cursor = house.connection.execute(statement(query.name, house.schema), query.params)
+        returned[query.name] = tuple(column.name for column in cursor.description or [])
+
+    assert returned == expected
 
 
 def test_every_copy_names_its_table_and_columns() -> None:

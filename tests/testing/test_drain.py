@@ -19,6 +19,7 @@ from rowlock import (
     CurrentJob,
     Filter,
     InvalidOption,
+    Keep,
     Retry,
     RetryAfter,
     Rowlock,
@@ -499,3 +500,17 @@ def test_a_job_that_its_own_handler_cancels_ends_as_cancelled(app: Rowlock, db: 
     drain(app)
 
     assert db.execute("select state, reason from rowlock.history").fetchall() == [("cancelled", "asked")]
+
+
+def test_a_job_that_is_cancelled_while_it_runs_is_kept_as_long_as_the_app_says(url: str, db: Db) -> None:
+    with Rowlock(url, keep=Keep(cancelled=timedelta(days=30))) as app:
+
+        @app.task(name="give_up")
+        def give_up() -> None:
+            app.jobs.cancel(Filter(ids=[current_job().id]))
+
+        give_up.enqueue()
+        drain(app)
+
+    state, kept = db.execute("select state, expires_on - ended_at::date from rowlock.history").fetchall()[0]
+    assert (state, kept) == ("cancelled", 30)

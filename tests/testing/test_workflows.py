@@ -14,7 +14,7 @@ import sqlalchemy
 
 from rowlock import Retry, Rowlock, RowlockError, StepFailed, Workflow
 from rowlock.model.outcome import Parked
-from rowlock.testing import adrain, drain, travel
+from rowlock.testing import adrain, assert_enqueued, drain, travel
 from rowlock.workflow.context import Context
 from tests.worker.working import Db, one
 
@@ -45,6 +45,15 @@ def order(app: Rowlock) -> Workflow[[int], list[Any]]:
         return [*steps, *children, await ctx.signal("paid")]
 
     return order
+
+
+def test_a_workflow_that_sleeps_is_enqueued_as_parked(app: Rowlock, order: Any) -> None:  # noqa: ANN401  a workflow
+    order.enqueue(1)
+    drain(app)
+
+    [record] = assert_enqueued(order)
+
+    assert record.state == "parked"
 
 
 def test_a_workflow_is_drained_until_it_waits_with_its_children(app: Rowlock, order: Any) -> None:  # noqa: ANN401  a workflow

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 from rowlock.model.record import State
 
 Code = Literal[
@@ -64,7 +64,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Plain):
     """Why a job is not running, or what became of it, when somebody asked: what `job.explain()` answers.
 
     `says` is one sentence and `code` its one word for programs; `facts` are the figures and names behind it, `do` is
@@ -82,10 +82,6 @@ class Explanation:
     also: tuple[str, ...]
     unknown: Mapping[str, str]
     at: datetime
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: ids and moments are strings, lengths of time are seconds."""
-        return plain_fields(self)
 
     def __str__(self) -> str:
         return self.says if self.do is None else f"{self.says} To do: {self.do}."

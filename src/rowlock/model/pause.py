@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from rowlock.errors import InvalidOption
 from rowlock.model.names import shown
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 
 MOST_FAILURES: Final = 1_000
 _LONGEST: Final = timedelta(days=365)
@@ -21,7 +21,7 @@ _UNITS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Plain):
     """A pause of a queue or of a task: since `at`, `by` whom and `why`; it ends by itself at `until`, if given."""
 
     queue: str | None
@@ -30,10 +30,6 @@ class Pause:
     why: str | None
     by: str
     at: datetime
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: times are strings."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

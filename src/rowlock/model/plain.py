@@ -29,3 +29,13 @@ def plain(value: object) -> Any:  # noqa: ANN401  whatever JSON can hold
 def plain_fields(value: Any) -> dict[str, Any]:  # noqa: ANN401  any dataclass
     """The fields of a dataclass as JSON knows them, in their order."""
     return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+
+
+class Plain:
+    """A dataclass whose fields JSON can hold."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON knows it: ids and moments are strings, lengths of time are seconds."""
+        return plain_fields(self)

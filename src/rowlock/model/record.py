@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 
 State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
 
@@ -38,7 +38,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord:
+class JobRecord(Plain):
     """A job's row as it was when it was read; for an ended job, the row that history keeps.
 
     A workflow that waits for a signal, a child or a time is `parked`.
@@ -90,7 +90,7 @@ class JobRecord:
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> JobRecord:
-        """A row whose columns are the fields of this class, in their order; ids, times and JSON as text, errors too."""
+        """A row of `COLUMNS`; ids, times and JSON as text, errors too."""
         stored = dict(zip(COLUMNS, row, strict=True))
         return cls(
             **stored
@@ -104,14 +104,13 @@ class JobRecord:
             }
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: ids and times are strings."""
-        return plain_fields(self)
-
 
 _MOMENTS: Final = ("run_at", "created_at", "started_at", "ended_at", "expires_at", "cancel_at")
-COLUMNS: Final = tuple(field.name for field in fields(JobRecord))
-"""The columns that a statement must select for `JobRecord.read`: JSON cast to text, errors as one array of it."""
+DATA: Final = ("args", "result", "errors", "workflow_state")
+"""Users' data: long, and not for every role. JSON cast to text, errors as one array of it."""
+FACTS: Final = tuple(field.name for field in fields(JobRecord) if field.name not in DATA)
+COLUMNS: Final = (*FACTS, *DATA)
+"""The columns that a statement must select for `JobRecord.read`, in this order."""
 
 
 def _error(stored: dict[str, Any]) -> JobError:

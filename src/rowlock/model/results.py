@@ -11,7 +11,7 @@ from uuid import UUID
 from rowlock.errors import InvalidOption
 from rowlock.model.filter import Filter, check_id
 from rowlock.model.names import shown
-from rowlock.model.plain import plain, plain_fields
+from rowlock.model.plain import Plain, plain
 from rowlock.model.record import JobRecord, State
 from rowlock.model.verb import VerbName
 
@@ -68,7 +68,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Plain):
     """What a verb would do now: change `count` jobs, and pass over some that it looks at but cannot change.
 
     Counted up to 10,000 jobs; `capped` says that there are, or may be, more. `tasks` and `states` count those it would
@@ -83,13 +83,9 @@ class Preview:
     states: Mapping[str, int]
     samples: tuple[JobRecord, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(Plain):
     """What a verb has done so far: jobs changed, and jobs passed over, as they run, lack their key or have changed.
 
     `before` is where it stands: given to the verb again, it goes on from there. None: it has come to the end.
@@ -99,10 +95,6 @@ class Done:
     changed: int = 0
     passed_over: int = 0
     before: UUID | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +146,7 @@ class EventPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(Plain):
     """What became of a slot of a schedule: fired, by the job `job`, or passed over, for `reason`; `at` is when.
 
     A job beside the slots has a reason too: "asked" by an operator, or "boot". `state` is its job's now, if there still
@@ -166,7 +158,3 @@ class Firing:
     reason: str | None
     at: datetime
     state: State | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)

@@ -99,7 +99,7 @@ def take_up(
 
 
 def _claimed(row: tuple[object, ...]) -> ClaimedJob:
-    return ClaimedJob._make(row[:-1])  # the last column is set_config's
+    return ClaimedJob._make(row[:-1])  # `{claimed}` lists its fields; the last column is set_config's
 
 
 def peek_suspects(*, queues: Iterable[str], limit: int) -> Query[str]:

@@ -10,6 +10,8 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rowlock.store.columns import LISTS
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
 DEFAULT_SCHEMA = "rowlock"
@@ -21,6 +23,8 @@ LARGEST_STATEMENT = 8 * 1024 * 1024
 # `:name`, but not the second half of `::type`.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+# `{copied}`: a list of columns.
+_LIST = re.compile(r"\{([a-z_]+)\}")
 _COPY = re.compile(r"\s*copy rowlock\.(?P<table>\w+) \((?P<columns>[\w, ]+)\) from stdin;\s*")
 # PostgreSQL's timestamps end in the year 294276; a job further away than a century is a mistake or means "never".
 _LONGEST = timedelta(days=36525)
@@ -104,7 +108,8 @@ def target(name: str) -> Target:
 
 
 def _bare(name: str) -> str:
-    return _COMMENT.sub("", (resources.files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
+    text = (resources.files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return _LIST.sub(lambda match: LISTS[match[1]], _COMMENT.sub("", text))
 
 
 def in_schema(sql: str, schema: str) -> str:

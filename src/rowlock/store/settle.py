@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 from uuid import UUID
 
 from rowlock.errors import Cancel, LeaseLost
@@ -22,13 +22,54 @@ from rowlock.model.outcome import (
     Returned,
     Snoozed,
     Succeeded,
+    Unsettled,
 )
 from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Keep
 from rowlock.store import jobs
 from rowlock.store.query import Conversation, Query, Row, array, first, interval, plain_array
 
+Statement = Literal["job_settle", "workflow_settle", "job_return", "workflow_return", "workflow_restart"]
+
 _KEEP_CANCELLED = Keep().cancelled
+
+
+def statement_for(job: ClaimedJob, outcome: Unsettled) -> Statement:
+    """The statement that ends an attempt; attempts with the same one can be ended together, but not restarts."""
+    if isinstance(outcome, Ended):
+        return "workflow_settle" if job.belongs_to_workflow else "job_settle"
+    if isinstance(outcome, Restarted):
+        return "workflow_restart"
+    return "job_return" if job.version is None else "workflow_return"
+
+
+def settle_alike(
+    attempts: Sequence[tuple[ClaimedJob, Any]],
+    *,
+    keep: Callable[[ClaimedJob, Ended], timedelta | None],
+    told: Mapping[str, str],
+    cancelled: timedelta = _KEEP_CANCELLED,
+) -> Query[str]:
+    """End attempts by the one statement that is for all of them; returns the tokens that were accepted.
+
+    `keep` says how long history keeps a job that ends so; `told` and `cancelled` are as for `settle_workflows`.
+    """
+    kind = statement_for(*attempts[0])
+    match kind:
+        case "job_settle":
+            return settle_jobs([(job, end, keep(job, end)) for job, end in attempts], cancelled=cancelled)
+        case "workflow_settle":
+            ended = [(job, end, keep(job, end)) for job, end in attempts]
+            return settle_workflows(ended, told=told, cancelled=cancelled)
+        case "job_return":
+            return return_jobs(attempts)
+        case "workflow_return":
+            return return_workflows(attempts, told=told)
+        case "workflow_restart":
+            [(job, restarted)] = attempts  # seldom, and each with arguments of its own
+            return restart_workflow(job, restarted)
+        case _:
+            assert_never(kind)
 
 
 def settle_jobs(
@@ -241,9 +282,7 @@ def settle_in_transaction(
     """
     if said:
         yield jobs.progress(said)
-    settle = _telling_cancelled(
-        settle_jobs([(job, outcome, keep)]) if job.parent is None else settle_workflows([(job, outcome, keep)], told={})
-    )
+    settle = _telling_cancelled(settle_alike([(job, outcome)], keep=lambda _job, _end: keep, told={}))
     ended = yield settle
     if not ended:
         # The settle passes over a row that is locked, as the write of its progress may have it: then wait for it. So it

@@ -22,7 +22,7 @@ from rowlock.db.borrowed.joining import TransactionEnd
 from rowlock.db.borrowed.lent import NestedTransactions
 from rowlock.db.handler_connections import HandlerConnections
 from rowlock.errors import Interruption, InvalidOption, RowlockError, WrongConnection
-from rowlock.model.outcome import Cancelled, Committed, Ended, Outcome, Restarted, Returned, Succeeded, Unsettled
+from rowlock.model.outcome import Cancelled, Committed, Outcome, Succeeded, Unsettled
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, jobs, queues, schema, settle, upkeep, workers
 from rowlock.store.claim import Lane
@@ -334,7 +334,7 @@ class _Drain:
     def _settle(self, row: ClaimedJob, outcome: Unsettled, *, resend: bool = False) -> Conversation[None]:
         if row.token in self._said:
             yield jobs.progress([self._said[row.token]])
-        written = yield self._end(row, outcome) if isinstance(outcome, Ended) else self._give_back(row, outcome)
+        written = yield self._end(row, outcome)
         if not written and row.version is None and (row.token, True) in (yield jobs.held([row])):
             written = yield self._end(row, Cancelled("asked"))  # somebody has asked for that, so it may not come back
         if not written and not resend:
@@ -346,22 +346,12 @@ class _Drain:
         if (counting := self._breakers.counting([(row, outcome)])) is not None:
             yield counting
 
-    def _end(self, row: ClaimedJob, outcome: Ended) -> Query[str]:
-        ended = [(row, outcome, self._retention.after(row, outcome))]
-        return (
-            settle.settle_workflows(ended, told=self._memory.last_states)
-            if row.belongs_to_workflow
-            else settle.settle_jobs(ended)
-        )
-
-    def _give_back(self, row: ClaimedJob, outcome: Returned) -> Query[str]:
-        if isinstance(outcome, Restarted):
-            return settle.restart_workflow(row, outcome)
-        returned = [(row, outcome)]
-        return (
-            settle.return_jobs(returned)
-            if row.version is None
-            else settle.return_workflows(returned, told=self._memory.last_states)
+    def _end(self, row: ClaimedJob, outcome: Unsettled) -> Query[str]:
+        return settle.settle_alike(
+            [(row, outcome)],
+            keep=self._retention.after,
+            told=self._memory.last_states,
+            cancelled=self._app.keep.cancelled,
         )
 
     def _leave(self) -> Conversation[None]:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from rowlock.db.errors import Lost, Refused
 from rowlock.db.partitions import make_partitions
@@ -17,7 +17,7 @@ from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
 from rowlock.db.worker_connection import ReconnectingConnection
-from rowlock.model.outcome import Cancelled, Ended, Failed, Restarted, Retried, Returned, Succeeded, Unsettled, size_of
+from rowlock.model.outcome import Cancelled, Ended, Failed, Retried, Returned, Succeeded, Unsettled, size_of
 from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Handler, Keep
 from rowlock.store import jobs, pauses, settle
@@ -39,9 +39,6 @@ _LARGE_RECORD = 1024 * 1024
 # A row that somebody else has locked is tried again after this many seconds.
 _LOCKED_PAUSE = 0.05
 _LONGEST_TYPE = 200
-
-# Builds the statement that writes a batch of one kind of outcomes.
-Write = Callable[[Sequence[Any]], Query[str]]
 
 
 class SideTask(Protocol):
@@ -161,13 +158,13 @@ class Settler:
 
     async def _settle(self, batch: list[Finished]) -> None:
         """Settle a batch: what ends the job in one statement, what returns it in another; workflows apart."""
-        kinds: dict[Write, list[Finished]] = {}
+        kinds: dict[settle.Statement, list[Finished]] = {}
         for finished in batch:
-            kinds.setdefault(self._way(*finished), []).append(finished)
-        for write, alike in kinds.items():
-            if write == self._end_query:
+            kinds.setdefault(settle.statement_for(*finished), []).append(finished)
+        for kind, alike in kinds.items():
+            if kind == "workflow_settle":
                 alike = self._part_large(alike)  # noqa: PLW2901
-            for part in [[one] for one in alike] if write == _restart_query else [alike] if alike else []:
+            for part in [[one] for one in alike] if kind == "workflow_restart" else [alike] if alike else []:
                 try:
                     await self._write(self._link, part)
                     self._aside.good_at = time.monotonic()
@@ -182,26 +179,12 @@ class Settler:
             self._aside.add([one])
         return [one for one in ended if self.recorder.size(one[0]) <= _LARGE_RECORD] if large else ended
 
-    def _way(self, row: ClaimedJob, outcome: Unsettled) -> Write:
-        """How an outcome is written."""
-        if isinstance(outcome, Succeeded | Failed | Cancelled):
-            return self._end_query if row.belongs_to_workflow else self._settle_query
-        if isinstance(outcome, Restarted):
-            return _restart_query
-        return settle.return_jobs if row.version is None else self._return_query
+    def _query(self, batch: Sequence[Finished]) -> Query[str]:
+        return settle.settle_alike(
+            batch, keep=self._keep, told=self._last_states(batch), cancelled=self._keep_cancelled
+        )
 
-    def _settle_query(self, ended: Sequence[tuple[ClaimedJob, Ended]]) -> Query[str]:
-        attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
-        return settle.settle_jobs(attempts, cancelled=self._keep_cancelled)
-
-    def _end_query(self, ended: Sequence[tuple[ClaimedJob, Ended]]) -> Query[str]:
-        attempts = [(row, outcome, self._keep(row, outcome)) for row, outcome in ended]
-        return settle.settle_workflows(attempts, told=self._last_states(ended), cancelled=self._keep_cancelled)
-
-    def _return_query(self, returned: Sequence[tuple[ClaimedJob, Returned]]) -> Query[str]:
-        return settle.return_workflows(returned, told=self._last_states(returned))
-
-    def _last_states(self, finished: Sequence[tuple[ClaimedJob, Unsettled]]) -> dict[str, str]:
+    def _last_states(self, finished: Sequence[Finished]) -> dict[str, str]:
         """The last `ctx.state` of these workflows, but for those that are set aside: it may be what was refused."""
         states = self.recorder.last_states
         if not states:
@@ -213,7 +196,7 @@ class Settler:
     async def _write(self, link: ReconnectingConnection, batch: Sequence[Finished]) -> None:
         """Write a batch of one kind; Refused when PostgreSQL does not accept it, or fails at it again and again."""
         try:
-            written = await link.run(self._way(*batch[0])(batch), tries=_TRIES)
+            written = await link.run(self._query(batch), tries=_TRIES)
         except Refused:
             raise
         except Exception as error:  # a statement that cannot be built or sent: one outcome is no text, say
@@ -253,11 +236,6 @@ class Settler:
         self._open -= len(rows)
         if not self._open:
             self._all_done.set()
-
-
-def _restart_query(restarted: Sequence[tuple[ClaimedJob, Restarted]]) -> Query[str]:
-    [(row, outcome)] = restarted  # seldom, and each with arguments of its own
-    return settle.restart_workflow(row, outcome)
 
 
 class Retention:

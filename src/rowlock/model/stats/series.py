@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from rowlock.errors import InvalidOption
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 from rowlock.model.stats.stats import Durations
 
 _MINUTE = timedelta(minutes=1)
@@ -33,7 +32,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class Series(Plain):
     """What `app.rates()` answers: a point for every step, the oldest first and none left out, the last one now.
 
     With `cut` it begins later than was asked for: the fleet is so large that only its newest minutes are looked at.
@@ -43,10 +42,6 @@ class Series:
     step: timedelta
     points: tuple[Point, ...]
     cut: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON has it: durations in seconds, moments in ISO form."""
-        return plain_fields(self)
 
 
 def check_span(span: timedelta) -> timedelta:

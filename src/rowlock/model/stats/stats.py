@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from rowlock.model.pause import Pause
-from rowlock.model.plain import plain_fields
+from rowlock.model.plain import Plain
 from rowlock.model.stats.histogram import Histogram
 from rowlock.model.stats.worker_view import Vitals
 
@@ -249,7 +248,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Plain):
     """Everything at a glance: what `app.stats()` answers."""
 
     at: datetime
@@ -259,7 +258,3 @@ class Stats:
     fleet: FleetStats
     database: DatabaseStats
     unknown: Mapping[str, str]  # the parts that could not be learned, and why
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON has it: durations in seconds, moments in ISO form."""
-        return plain_fields(self)

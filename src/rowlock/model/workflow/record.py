@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from rowlock.model.plain import plain, plain_fields
+from rowlock.model.plain import Plain, plain
 from rowlock.model.record import read_moment, read_uuid
 
 WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
@@ -16,7 +16,7 @@ Verdict = Literal["fits", "differs", "no code"]
 
 
 @dataclass(frozen=True, slots=True)
-class WorkflowRecord:
+class WorkflowRecord(Plain):
     """A workflow in a list, live or ended, without what it was given and what it made of it.
 
     `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
@@ -50,10 +50,6 @@ class WorkflowRecord:
             | {name: read_moment(stored[name]) for name in ("created_at", "started_at", "ended_at", "updated_at")}
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
 class WorkflowPage:
@@ -72,7 +68,7 @@ class WorkflowPage:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedWorkflow:
+class CheckedWorkflow(Plain):
     """A workflow whose record was replayed: it fits the code, differs from it, or there is no code of its version."""
 
     id: UUID
@@ -83,13 +79,9 @@ class CheckedWorkflow:
     verdict: Verdict
     difference: str | None  # in a sentence, with what to do about it
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class WorkflowCheck:
+class WorkflowCheck(Plain):
     """The records that were replayed, newest first; `is_whole` says whether these were all that there are."""
 
     workflows: tuple[CheckedWorkflow, ...]
@@ -103,7 +95,3 @@ class WorkflowCheck:
     def all_fit(self) -> bool:
         """Whether every one of them can go on with this code."""
         return all(one.verdict == "fits" for one in self.workflows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from rowlock.model.plain import plain, plain_fields
+from rowlock.model.plain import Plain, plain, plain_fields
 from rowlock.model.record import JobRecord, State, known_moment, read_json, read_moment, read_uuid
 from rowlock.model.workflow.step import StepKind, StepState
 
@@ -105,7 +105,7 @@ class TimelineBranch:
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineSignal:
+class TimelineSignal(Plain):
     """A signal that was sent to a workflow and that no wait has taken."""
 
     name: str
@@ -119,13 +119,9 @@ class TimelineSignal:
         name, key, sent_at, payload = row
         return cls(name, key, known_moment(sent_at), read_json(payload))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class TimelineChild:
+class TimelineChild(Plain):
     """A child of a workflow that has not ended."""
 
     id: UUID
@@ -140,10 +136,6 @@ class TimelineChild:
         """A row of these columns; the id as text."""
         job_id, *rest = row
         return cls(UUID(job_id), *rest)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
-        return plain_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -23,8 +24,8 @@ WINDOW = 2_000
 _FIRST = 250
 # Ids are made by enqueuers' clocks, created_at by the database's: so far they may differ.
 _SKEW = timedelta(days=1)
-# Where these stand in a row of a look, after what says how far it went.
-_CLAIMS, _VERSION, _PARENT = (4 + COLUMNS.index(name) for name in ("claims", "version", "parent"))
+# What a match takes of a record's columns.
+_matched = itemgetter(*map(COLUMNS.index, ("id", "task", "state", "claims", "version", "parent")))
 
 
 class Match(NamedTuple):
@@ -365,8 +366,9 @@ def _error(asked: Filter) -> str | None:
 
 
 def _read_match(row: Row) -> ScanRow:
-    looked, edge, newest, expires_on, job_id, task, _queue, state, *_ = row
-    begun = state in LIVE and (row[_PARENT] is not None or (row[_VERSION] is not None and row[_CLAIMS] > 0))
+    looked, edge, newest, expires_on, *record = row
+    job_id, task, state, claims, version, parent = _matched(record)
+    begun = state in LIVE and (parent is not None or (version is not None and claims > 0))
     found = None if job_id is None else Match(job_id, task, state, expires_on, None, begun)
     return ScanRow(looked, edge, None if newest is None else datetime.fromisoformat(newest), found)
 

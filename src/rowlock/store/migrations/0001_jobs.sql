@@ -924,12 +924,12 @@ create function rowlock.cancel(id uuid, by text default session_user, why text d
         end if;
         insert into rowlock.history (
             id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-            expires_on, worker, args, key, tags, reason, errors, progress, version
+            expires_on, worker, args, key, tags, reason, errors, progress, version, parent
         )
         values (
             live.id, live.queue, live.task, 'cancelled', live.priority, live.failures, live.crashes, live.claims,
             live.attempts, live.run_at, live.created_at, live.started_at, rowlock.now(), (kept_until at time zone 'UTC')::date,
-            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress, live.version
+            live.worker, live.args, live.key, live.tags, 'asked', live.errors, live.progress, live.version, live.parent
         );
         perform rowlock.notify('rowlock:' || waiter.listener, '') from rowlock.waiters as waiter where waiter.job = cancel.id;
         return 'cancelled';
@@ -1226,7 +1226,7 @@ create function rowlock.terminate(
             expires_on, worker, args, key, tags, reason, errors, progress, version, parent, workflow_state, steps
         )
         values (
-            target, it.queue, it.task, 'cancelled', it.priority, it.failures, it.crashes, it.claims, it.attempts, it.run_at,
+            it.id, it.queue, it.task, 'cancelled', it.priority, it.failures, it.crashes, it.claims, it.attempts, it.run_at,
             it.created_at, it.started_at, rowlock.now(),
             ((rowlock.now() + coalesce(
                 (select asked.keep_cancelled from rowlock.queues as asked where asked.name = it.queue), keep

@@ -88,25 +88,20 @@ with seen as materialized (
 ),
 found as materialized (
     select
-        ended.expires_on,
-        ended.id, ended.task, ended.queue, ended.state, ended.priority, ended.failures, ended.crashes, ended.claims,
-        ended.attempts, ended.run_at, ended.created_at, ended.started_at, ended.ended_at, null::timestamptz as expires_at,
-        null::timestamptz as cancel_at, ended.worker, ended.key, ended.tags, null::text as waits_for, ended.reason,
-        null::text as args, null::text as result, null::text as errors, ended.progress::text, ended.version, ended.parent,
-        null::text as workflow_state
+        job.expires_on, {ended_facts}, {no_data}
     from seen
-    join rowlock.history as ended on ended.id = seen.id and ended.expires_on = seen.expires_on
-    where ended.state = any(:states::text[])
-        and (:queue is null or ended.queue = :queue)
-        and (:task is null or ended.task = :task)
-        and (:tag is null or :tag = any(ended.tags))
-        and (:key is null or ended.key = :key)
-        and (:reason is null or ended.reason = :reason)
-        and (:since::timestamptz is null or ended.created_at >= :since::timestamptz)
-        and (:until::timestamptz is null or ended.created_at < :until::timestamptz)
-        and (:ended_after::timestamptz is null or ended.ended_at >= :ended_after::timestamptz)
-        and (:ended_before::timestamptz is null or ended.ended_at < :ended_before::timestamptz)
-    order by case when :by_end::boolean then ended.ended_at end desc, ended.id desc
+    join rowlock.history as job on job.id = seen.id and job.expires_on = seen.expires_on
+    where job.state = any(:states::text[])
+        and (:queue is null or job.queue = :queue)
+        and (:task is null or job.task = :task)
+        and (:tag is null or :tag = any(job.tags))
+        and (:key is null or job.key = :key)
+        and (:reason is null or job.reason = :reason)
+        and (:since::timestamptz is null or job.created_at >= :since::timestamptz)
+        and (:until::timestamptz is null or job.created_at < :until::timestamptz)
+        and (:ended_after::timestamptz is null or job.ended_at >= :ended_after::timestamptz)
+        and (:ended_before::timestamptz is null or job.ended_at < :ended_before::timestamptz)
+    order by case when :by_end::boolean then job.ended_at end desc, job.id desc
     limit :limit::integer
 )
 select went.looked, went.edge, went.newest, found.*

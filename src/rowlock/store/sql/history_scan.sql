@@ -115,11 +115,8 @@ found as materialized (
     limit :limit::integer
 )
 select
-    went.looked, went.edge, went.newest, found.expires_on,
-    found.id, found.task, found.queue, found.state, found.priority, found.failures, found.crashes, found.claims,
-    found.attempts, found.run_at, found.created_at, found.started_at, found.ended_at, null::timestamptz as expires_at,
-    null::timestamptz as cancel_at, found.worker, found.key, found.tags, null as waits_for, found.reason,
-    case when :whole::boolean and not :brief::boolean then found.args::text end as args,
+    went.looked, went.edge, went.newest, job.expires_on, {ended_facts},
+    case when :whole::boolean and not :brief::boolean then job.args::text end as args,
     null::text as result,
     case
         when :brief::boolean then (
@@ -131,13 +128,12 @@ select
                         'started_at', last.error -> 'started_at', 'ended_at', last.error -> 'ended_at'
                     )
                 )::text
-            from (select found.errors[cardinality(found.errors)] as error) as last
+            from (select job.errors[cardinality(job.errors)] as error) as last
             where last.error is not null
         )
-        when :whole::boolean then array_to_json(found.errors)::text
+        when :whole::boolean then array_to_json(job.errors)::text
     end as errors,
-    found.progress::text, found.version, found.parent,
-    case when :whole::boolean and not :brief::boolean then found.workflow_state::text end as workflow_state
+    case when :whole::boolean and not :brief::boolean then job.workflow_state::text end as workflow_state
 from (
     select
         (select count(*) from seen) as looked,
@@ -149,5 +145,5 @@ from (
         ) as edge,
         (select max(seen.created_at) from seen) as newest
 ) as went
-left join found on true
-order by case when :by_end::boolean then found.ended_at end desc, found.id desc;
+left join found as job on true
+order by case when :by_end::boolean then job.ended_at end desc, job.id desc;

@@ -46,12 +46,10 @@ withheld as (
 ),
 kept as (
     insert into rowlock.history (
-        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, key, tags, reason, errors, progress, version
+        {copied}, crashes, failures, errors, ended_at, state, reason, expires_on
     )
     select
-        id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
-        rowlock.now(), (until at time zone 'UTC')::date, worker, args, key, tags, 'asked', errors, progress, version
+        {copied}, crashes, failures, errors, rowlock.now(), 'cancelled', 'asked', (until at time zone 'UTC')::date
     from over
 ),
 logged as (

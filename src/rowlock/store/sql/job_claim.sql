@@ -44,8 +44,5 @@ set state = 'running', token = rowlock.token(id, claims), worker = (select id fr
     progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
-    id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
-    expires_at <= rowlock.now() as expired, task = any(array(select name from paused where kind = 'task')) as paused,
-    key, tags, version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
-    date_part('epoch', rowlock.now() - run_at) as waited, begun,
+    {claimed},
     set_config('synchronous_commit', 'off', true);

@@ -25,8 +25,5 @@ set state = 'running', waits_for = null, reason = null, token = rowlock.token(id
     claims = claims + 1, started_at = rowlock.now(), begun = true, progress = null, wakes_at = null
 where id = any(array(select id from picked))
 returning
-    id, token, task, args::text, queue, priority, run_at, failures, crashes, claims, attempts,
-    expires_at <= rowlock.now() as expired, false as paused, key, tags,
-    version, parent, nullif(wakes, 0) as wakes, cancel_at is not null as cancelling,
-    greatest(date_part('epoch', rowlock.now() - run_at), 0) as waited, begun,
+    {claimed},
     set_config('synchronous_commit', 'off', true);

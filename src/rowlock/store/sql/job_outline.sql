@@ -17,13 +17,7 @@ with seen as materialized (
 ),
 found as materialized (
     select
-        null::date as expires_on,
-        job.id, job.task, job.queue, rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) as state,
-        job.priority, job.failures, job.crashes, job.claims, job.attempts,
-        job.run_at, job.created_at, job.started_at, null::timestamptz as ended_at, job.expires_at, job.cancel_at,
-        job.worker, job.key, job.tags, job.waits_for, job.reason,
-        null::text as args, null::text as result, null::text as errors, job.progress::text, job.version, job.parent,
-        null::text as workflow_state
+        null::date as expires_on, {live_facts}, {no_data}
     from seen
     join rowlock.jobs as job on job.id = seen.id
     where rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) = any(:states::text[])

@@ -26,18 +26,15 @@ gone as (
 ),
 kept as (
     insert into rowlock.history (
-        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, tags, reason, errors, progress, version
+        {copied}, crashes, failures, errors, ended_at, state, reason, expires_on
     )
     select
-        id, queue, task, 'cancelled', priority, failures, crashes, claims, attempts, run_at, created_at, started_at,
-        rowlock.now(),
+        {copied}, crashes, failures, errors, rowlock.now(), 'cancelled', 'asked',
         (
             (rowlock.now() + coalesce(
                 (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :keep::interval
             )) at time zone 'UTC'
-        )::date,
-        worker, args, tags, 'asked', errors, progress, version
+        )::date
     from mine
     where state <> 'running' and not bound
 ),

@@ -111,12 +111,10 @@ freed as (
 ),
 kept as (
     insert into rowlock.history (
-        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, key, tags, reason, errors, progress
+        {copied}, crashes, failures, errors, ended_at, state, reason, expires_on
     )
     select
-        id, queue, task, becomes, priority, failures, counted, claims, attempts, run_at, created_at, started_at,
-        rowlock.now(),
+        {copied}, counted, failures, told, rowlock.now(), becomes, case becomes when 'failed' then 'poison' else 'asked' end,
         (
             (rowlock.now() + case becomes
                 when 'failed' then coalesce(
@@ -128,8 +126,7 @@ kept as (
                     :keep_cancelled::interval
                 )
             end) at time zone 'UTC'
-        )::date,
-        worker, args, key, tags, case becomes when 'failed' then 'poison' else 'asked' end, told, progress
+        )::date
     from named
     where becomes in ('failed', 'cancelled')
 ),

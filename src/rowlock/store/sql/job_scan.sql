@@ -19,7 +19,7 @@ with seen as materialized (
     )
 ),
 found as materialized (
-    select *, rowlock.shown_state(state, waits_for, wakes_at, run_at) as shown
+    select *
     from seen
     where rowlock.shown_state(state, waits_for, wakes_at, run_at) = any(:states::text[])
         and (:queue is null or queue = :queue)
@@ -45,11 +45,8 @@ found as materialized (
     limit :limit::integer
 )
 select
-    went.looked, went.edge, went.newest, null::date as expires_on,
-    found.id, found.task, found.queue, found.shown as state, found.priority, found.failures, found.crashes, found.claims,
-    found.attempts, found.run_at, found.created_at, found.started_at, null::timestamptz as ended_at, found.expires_at,
-    found.cancel_at, found.worker, found.key, found.tags, found.waits_for, found.reason,
-    case when :whole::boolean and not :brief::boolean then found.args::text end as args,
+    went.looked, went.edge, went.newest, null::date as expires_on, {live_facts},
+    case when :whole::boolean and not :brief::boolean then job.args::text end as args,
     null::text as result,
     case
         when :brief::boolean then (
@@ -61,18 +58,17 @@ select
                         'started_at', last.error -> 'started_at', 'ended_at', last.error -> 'ended_at'
                     )
                 )::text
-            from (select found.errors[cardinality(found.errors)] as error) as last
+            from (select job.errors[cardinality(job.errors)] as error) as last
             where last.error is not null
         )
-        when :whole::boolean then array_to_json(found.errors)::text
+        when :whole::boolean then array_to_json(job.errors)::text
     end as errors,
-    found.progress::text, found.version, found.parent,
-    case when :whole::boolean and not :brief::boolean then found.workflow_state::text end as workflow_state
+    case when :whole::boolean and not :brief::boolean then job.workflow_state::text end as workflow_state
 from (
     select
         (select count(*) from seen) as looked,
         (select seen.id from seen order by seen.id limit 1) as edge,
         (select max(seen.created_at) from seen) as newest
 ) as went
-left join found on true
-order by found.id desc;
+left join found as job on true
+order by job.id desc;

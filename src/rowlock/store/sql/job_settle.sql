@@ -37,24 +37,21 @@ freed as (
 ),
 kept as (
     insert into rowlock.history (
-        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, result, key, tags, reason, errors, progress
+        {copied}, crashes, failures, errors, ended_at, state, result, reason, expires_on
     )
     select
-        id, queue, task, case when cancel_at is null then outcome else 'cancelled' end, priority,
-        failures + (failure is not null)::integer,
-        crashes, claims, attempts, run_at, created_at, started_at, rowlock.now(),
+        {copied}, crashes,
+        failures + (failure is not null)::integer, rowlock.add_error(errors, failure, claims, worker, started_at),
+        rowlock.now(),
+        case when cancel_at is null then outcome else 'cancelled' end,
+        case when cancel_at is null then result::json end,
+        case when cancel_at is null then why else 'asked' end,
         ((rowlock.now() + case
             when cancel_at is null then keep
             else coalesce(
                 (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :cancelled::interval
             )
-        end) at time zone 'UTC')::date,
-        worker, args,
-        case when cancel_at is null then result::json end,
-        key, tags,
-        case when cancel_at is null then why else 'asked' end,
-        rowlock.add_error(errors, failure, claims, worker, started_at), progress
+        end) at time zone 'UTC')::date
     from mine
     where keep is not null or cancel_at is not null
 )

@@ -127,22 +127,19 @@ kept_keys as (
 ),
 kept as (
     insert into rowlock.history (
-        id, queue, task, state, priority, failures, crashes, claims, attempts, run_at, created_at, started_at, ended_at,
-        expires_on, worker, args, result, key, tags, reason, errors, progress, version, parent, workflow_state, steps
+        {copied}, crashes, failures, errors, ended_at, state, result, reason, workflow_state, steps, expires_on
     )
     select
-        id, queue, task, ends_as, priority, failures + (failure is not null)::integer,
-        crashes, claims, attempts, run_at, created_at, started_at, rowlock.now(),
+        {copied}, crashes,
+        failures + (failure is not null)::integer, rowlock.add_error(errors, failure, claims, worker, started_at),
+        rowlock.now(), ends_as, gives::json, because, coalesce(told::json, workflow_state),
+        case when version is not null then (select folded from rowlock.folded(id) as folded) end,
         ((rowlock.now() + case
             when cancel_at is null then keep
             else coalesce(
                 (select asked.keep_cancelled from rowlock.queues as asked where asked.name = mine.queue), :cancelled::interval
             )
-        end) at time zone 'UTC')::date,
-        worker, args, gives::json, key, tags, because,
-        rowlock.add_error(errors, failure, claims, worker, started_at), progress, version, parent,
-        coalesce(told::json, workflow_state),
-        case when version is not null then (select folded from rowlock.folded(id) as folded) end
+        end) at time zone 'UTC')::date
     from mine
     where keep is not null or cancel_at is not null
 )

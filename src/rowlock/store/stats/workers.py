@@ -42,7 +42,7 @@ def watch(named: str | None = None) -> Conversation[Fleet]:
     """The workers as they are now, those whose HOST:PID has this in it, and what they hold."""
     yield counts.begin_reading(TIMEOUT)
     [at] = yield schema.now()
-    found: list[WatchedRow] = yield watched_workers(named, limit=MOST_WORKERS + 1)
+    found: list[WorkerRow] = yield watched_workers(named, limit=MOST_WORKERS + 1)
     rows, ids = found[:MOST_WORKERS], [row.id for row in found[:MOST_WORKERS]]
     limit = max(_FEWEST, min(_MOST_OF_EACH, _MOST_JOBS // max(len(ids), 1)))
     held: list[HeldJobRow] = yield underway(ids, limit=limit)
@@ -53,13 +53,16 @@ def watch(named: str | None = None) -> Conversation[Fleet]:
     rates = {one.worker: one.jobs / _SPAN.total_seconds() for one in counted}
     return Fleet(
         at=at,
-        workers=tuple(row.worker(jobs.get(row.id, ()), rates.get(row.id, 0.0)) for row in rows),
+        workers=tuple(row.view(jobs.get(row.id, ()), rates.get(row.id, 0.0)) for row in rows),
         more=len(found) > MOST_WORKERS,
     )
 
 
-class WatchedRow(NamedTuple):
-    """A worker on the books, as it is answered: spans are seconds."""
+class WorkerRow(NamedTuple):
+    """A worker on the books. `lease` is the number of seconds that are left of its lease; below 0 it has run out.
+
+    Its claims are those that found jobs, in the last minute in which there were any, and how many seconds they took.
+    """
 
     id: str
     host: str
@@ -84,7 +87,7 @@ class WatchedRow(NamedTuple):
     claim_seconds: float
     claim_slowest: float
 
-    def worker(self, jobs: Iterable[HeldJob], claimed: float) -> WorkerView:
+    def view(self, jobs: Iterable[HeldJob], claimed: float) -> WorkerView:
         """The same as those see it who watch."""
         return WorkerView(
             id=UUID(self.id),
@@ -117,9 +120,14 @@ class WatchedRow(NamedTuple):
         return Claiming(mean=mean, slowest=slowest, rows=self.claimed / self.claims)
 
 
-def watched_workers(named: str | None, *, limit: int) -> Query[WatchedRow]:
-    """The workers on the books, those whose HOST:PID has this in it."""
-    return Query("worker_watch", {"named": named, "limit": str(limit)}, WatchedRow._make)
+def worker_rows() -> Query[WorkerRow]:
+    """Every worker on the books, the oldest first."""
+    return Query("worker_list", {"named": None, "watched": "false", "limit": None}, WorkerRow._make)
+
+
+def watched_workers(named: str | None, *, limit: int) -> Query[WorkerRow]:
+    """Those whose HOST:PID has this in it: first those whose lease has run out, then by HOST:PID."""
+    return Query("worker_list", {"named": named, "watched": "true", "limit": str(limit)}, WorkerRow._make)
 
 
 def underway(ids: Iterable[str], *, limit: int) -> Query[HeldJobRow]:
@@ -140,37 +148,3 @@ def _held(row: Row) -> HeldJobRow:
     worker, job, task, queue, since, progress, cancelling, version, begun = row
     moment, share = read_moment(since), read_progress(progress)
     return HeldJobRow(worker, HeldJob(UUID(job), task, queue, moment, share, cancelling, version, begun))
-
-
-class WorkerRow(NamedTuple):
-    """A worker on the books. `lease` is the number of seconds that are left of its lease; below 0 it has run out.
-
-    Its claims are those that found jobs, in the last minute in which there were any, and how many seconds they took.
-    """
-
-    id: str
-    host: str
-    pid: int
-    slots: int
-    held: int
-    lease: float
-    lasts: float
-    blocked: float | None
-    blocked_by: str | None
-    queues: list[str]
-    started_at: str
-    version: str
-    stuck: int
-    restarts: int
-    fault: str | None
-    failing: str | None
-    failing_since: str | None
-    claims: int
-    claimed: int
-    claim_seconds: float
-    claim_slowest: float
-
-
-def worker_rows() -> Query[WorkerRow]:
-    """Every worker on the books."""
-    return Query("worker_list", {}, WorkerRow._make)
