@@ -1491,9 +1491,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "J8",
-        "async handlers share a thread, and whoever ends first closes the connection under the others",
-        "tests/contrib/test_django_connections.py::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
-        [Change("db/django_alias.py", "if self._shared or _has_a_thread():", "if True:")],
+        "a verb of operators does not see the job of the open transaction block, and commits what the block rolls back",
+        "tests/testing/test_django.py::test_jobs_run_inside_a_test_case",
+        [
+            Change(
+                "app/jobs.py",
+                "Exchange(self._database, editing))",
+                "Exchange(self._database, editing, apart=True))",
+            ),
+        ],
     ),
     Mutant(
         "J3",
