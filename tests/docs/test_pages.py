@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,21 @@ def is_unused(block: Block, page: Page) -> bool:
         return False
     word = re.compile(rf"\b{Path(block.file).stem}\b")
     return not any(word.search(other.text) for other in page.blocks if other is not block)
+
+
+def test_a_page_shows_how_the_files_are_made_that_its_commands_read() -> None:
+    assert [(page.name, *missing) for page in WITH_PROGRAMS for missing in read_but_not_made(page)] == []
+
+
+def read_but_not_made(page: Page) -> Iterator[tuple[int, str]]:
+    """Lines with `$(cat FILE)`, where no block that readers see, up to there, writes the file."""
+    made = ""
+    for block in (one for one in page.blocks if not one.is_hidden):
+        made += block.text
+        for command in block.commands() if block.language == "console" else ():
+            for file in re.findall(r"\$\(cat ([^)]+)\)", command.text):
+                if f"> {file}" not in made and f'"{file}"' not in made:
+                    yield command.line, file
 
 
 def test_a_page_links_to_what_is_there() -> None:
