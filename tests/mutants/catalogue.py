@@ -1679,7 +1679,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "cli-since-hint",
         "who looks for what failed in the last hour is shown what was created in it, and not told",
         "tests/cli/test_jobs.py::test_of_ended_jobs_since_is_told_from_ended_since",
-        [Change("cli/jobs/list.py", " and not job_filter.is_of_ended:", " and False:")],
+        [Change("cli/shared/filters.py", " and not ENDED.isdisjoint(states):", " and False:")],
+    ),
+    Mutant(
+        "cli-since-of-verbs",
+        "a retry of what failed in the last hours passes over older jobs that failed late, and nobody is told",
+        "tests/cli/test_bulk.py::test_a_verb_that_changes_ended_jobs_tells_since_from_ended_since",
+        [
+            Change(
+                "cli/jobs/bulk.py",
+                "        typed.filters.explain_since(VERBS[verb].targets(job_filter))\n",
+                "",
+            ),
+        ],
     ),
     Mutant(
         "cli-note-rank",
