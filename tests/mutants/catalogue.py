@@ -1682,6 +1682,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("cli/shared/filters.py", " and not ENDED.isdisjoint(states):", " and False:")],
     ),
     Mutant(
+        "cli-pause-waits",
+        "a queue cannot be paused while history is slow, which is when it is needed",
+        "tests/cli/test_queues.py::test_a_pause_does_not_wait_to_learn_whether_its_name_is_used",
+        [Change("cli/shared/pause_options.py", "            if not is_slow(error):\n", "            if True:\n")],
+    ),
+    Mutant(
         "cli-since-of-verbs",
         "a retry of what failed in the last hours passes over older jobs that failed late, and nobody is told",
         "tests/cli/test_bulk.py::test_a_verb_that_changes_ended_jobs_tells_since_from_ended_since",
