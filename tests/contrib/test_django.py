@@ -277,10 +277,15 @@ def test_the_system_check_finds_a_missing_app_and_two_aliases_of_one_database(
         sound = check_app()
         monkeypatch.setitem(connections.settings, "direct", twin)
         doubled = check_app()
+        monkeypatch.setitem(connections.settings, "direct", {**twin, "PORT": "6432", "TEST": {}})
+        pooled = check_app()
+        monkeypatch.setitem(connections.settings, "direct", {**twin, "NAME": "elsewhere", "TEST": {}})
+        elsewhere = check_app()
 
     assert [(one.id, "ROWLOCK_APP is missing" in one.msg) for one in missing] == [("rowlock.E001", True)]
-    assert sound == []
+    assert sound == elsewhere == []
     assert [(one.id, "['direct'] are one database" in one.msg) for one in doubled] == [("rowlock.W001", True)]
+    assert [(one.id, "['direct'] may be one database" in one.msg) for one in pooled] == [("rowlock.W002", True)]
 
 
 # The command line

@@ -1508,6 +1508,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("db/within.py", "            self._framework.check()\n", "            pass\n")],
     ),
     Mutant(
+        "J9",
+        "with Django 4.2 a test that may not use the database reaches the real one by connections of ours",
+        "tests/contrib/test_django_without_database.py::test_the_guard_of_django_before_51_forbids_connections_of_ours",
+        [Change("db/django_alias.py", "            patched()\n        return own", "            pass\n        return own")],
+    ),
+    Mutant(
         "J4",
         "a handler's transaction does not cover what it writes by the framework's connection",
         "tests/contrib/test_django_connections.py::test_a_handlers_transaction_is_on_the_connection_of_the_orm",
