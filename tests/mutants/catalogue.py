@@ -1751,7 +1751,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "pause-brandnew",
         "a queue that only a task of the app names cannot be paused before its first job",
         "tests/cli/test_queues.py::test_a_queue_that_only_a_task_of_the_app_names_can_be_paused",
-        [Change("cli/shared/pause_options.py", "*(task.spec.queue for task in app.tasks), ", "")],
+        [Change("cli/shared/pause_options.py", ", *(task.spec.queue for task in app.tasks)}", "}")],
     ),
     Mutant(
         "django-lifespan-lasts",
