@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rowlock import Retry
 from tests.depth import deep
 from tests.docs.pages import ROOT, Block, Page, pages
 from tests.docs.parsing import PARSED
@@ -58,6 +59,15 @@ def read_but_not_made(page: Page) -> Iterator[tuple[int, str]]:
             for file in re.findall(r"\$\(cat ([^)]+)\)", command.text):
                 if f"> {file}" not in made and f'"{file}"' not in made:
                     yield command.line, file
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md", "docs/guides/tasks.md"])
+def test_a_page_says_how_often_a_bare_task_is_tried(name: str) -> None:
+    words = {5: "five", 10: "ten", 20: "twenty"}
+
+    text = (ROOT / name).read_text(encoding="utf-8").replace("**", "")
+
+    assert f"tried {words[Retry().attempts]} times" in text
 
 
 def test_a_page_links_to_what_is_there() -> None:

@@ -1620,6 +1620,58 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "log-twice",
+        "each line of a worker comes twice, or an app's own format is without effect",
+        "tests/cli/test_logs.py::test_each_line_comes_once_whatever_the_app_does_about_logging",
+        [
+            Change(
+                "cli/shared/log_setup.py",
+                "        logging.lastResort = handler\n",
+                "        logging.getLogger().addHandler(handler)\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "log-first-line",
+        "a worker does not say in which database it looks for jobs",
+        "tests/cli/test_worker.py::test_the_first_line_names_the_database_and_where_it_was_said",
+        [
+            Change(
+                "worker/incarnation.py",
+                "self._config.slots, self._config.place())\n        log.info(",
+                "self._config.slots, self.name)\n        log.info(",
+            ),
+        ],
+    ),
+    Mutant(
+        "log-totals-of-the-last-minute",
+        "what a worker did since its last full minute is in no line when it stops",
+        "tests/cli/test_logs.py::test_lines_of_handlers_name_their_job",
+        [Change("worker/counts.py", "(last or minute.ends <= now)", "minute.ends <= now")],
+    ),
+    Mutant(
+        "cli-rights-in-a-sentence",
+        "a role that lacks a right is told to fix that and try again, and not which right",
+        "tests/cli/test_worker.py::test_a_worker_whose_role_lacks_rights_or_does_not_exist_ends_with_a_sentence",
+        [
+            Change(
+                "db/errors.py", "case psycopg.errors.InsufficientPrivilege():", "case psycopg.errors.DiskFull():"
+            ),
+        ],
+    ),
+    Mutant(
+        "retry-before-its-time",
+        "a job that was cancelled before its time runs at once when it is retried",
+        "tests/test_operate.py::test_a_job_that_was_cancelled_before_its_time_is_retried_at_that_time",
+        [
+            Change(
+                "store/sql/job_retry.sql",
+                "case state when 'cancelled' then greatest(run_at, rowlock.now()) else rowlock.now() end",
+                "rowlock.now()",
+            ),
+        ],
+    ),
+    Mutant(
         "L9",
         "the embedded server ends with whoever came first",
         "tests/db/test_embedded.py::test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last",
