@@ -20,7 +20,7 @@ BUDGET = {
     "tests/contrib": Budget(40, 20),
     "tests/dashboard": Budget(740, 80),
     "tests/db": Budget(490, 55),
-    "tests/docs": Budget(40, 4),
+    "tests/docs": Budget(45, 4),
     "tests/faults": Budget(430, 155),
     "tests/house": Budget(330, 20),
     "tests/model": Budget(960, 8),

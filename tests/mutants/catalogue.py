@@ -1511,7 +1511,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "J9",
         "with Django 4.2 a test that may not use the database reaches the real one by connections of ours",
         "tests/contrib/test_django_without_database.py::test_the_guard_of_django_before_51_forbids_connections_of_ours",
-        [Change("db/django_alias.py", "            patched()\n        return own", "            pass\n        return own")],
+        [
+            Change(
+                "db/django_alias.py",
+                "            patched()\n        return own",
+                "            pass\n        return own",
+            )
+        ],
     ),
     Mutant(
         "J4",
@@ -1654,9 +1660,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a role that lacks a right is told to fix that and try again, and not which right",
         "tests/cli/test_worker.py::test_a_worker_whose_role_lacks_rights_or_does_not_exist_ends_with_a_sentence",
         [
-            Change(
-                "db/errors.py", "case psycopg.errors.InsufficientPrivilege():", "case psycopg.errors.DiskFull():"
-            ),
+            Change("db/errors.py", "case psycopg.errors.InsufficientPrivilege():", "case psycopg.errors.DiskFull():"),
         ],
     ),
     Mutant(

@@ -15,7 +15,6 @@ from rowlock.cli.shared.options import is_debugging
 from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES, INTERRUPTED, NOTHING_MATCHED, OURSELVES
 from rowlock.errors import JobNotFound, NotConfigured, RowlockError, ScheduleNotFound
 
-
 _NAMES: Final = (
     *("bench", "completion", "config", "dashboard", "demo", "doctor", "explain", "jobs", "migrate"),
     *("queues", "schedules", "stats", "tasks", "worker", "workers", "workflows"),

@@ -41,7 +41,7 @@ def missing(alias: str) -> str | None:
 
 
 def same_database(alias: str) -> dict[str, bool]:
-    """The other aliases of the same database, in tests at least; False: perhaps, by another way, as through a pooler."""
+    """The other aliases of the same database, in tests at least; False: perhaps it is, as through a pooler."""
     ours, found = connections.settings[alias], dict[str, bool]()
     for other in connections.settings:
         theirs = connections.settings[other]

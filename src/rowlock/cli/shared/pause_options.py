@@ -110,7 +110,7 @@ def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
 def _has_jobs(reader: Rowlock, name: str, kind: Kind) -> bool | None:
     """Whether it has jobs, live ones first: there may be a long history. None: PostgreSQL took too long to say."""
     for states in (LIVE, ENDED):
-        asked = Filter(state=states, **{kind: name})
+        asked = Filter(state=states, queue=name) if kind == "queue" else Filter(state=states, task=name)
         try:
             page = reader.jobs.list(asked, limit=1, within=_LOOKING)
         except Exception as error:
