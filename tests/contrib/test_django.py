@@ -97,9 +97,10 @@ def test_a_database_of_another_kind_is_refused(site: str) -> None:
         ELSEWHERE.stats()
 
 
-def test_an_alias_that_nobody_knows_is_refused(site: str) -> None:
+@pytest.mark.parametrize("verb", [DjangoRowlock.stats, DjangoRowlock.pauses], ids=["apart", "joining"])
+def test_an_alias_that_nobody_knows_is_refused(site: str, verb: Callable[[DjangoRowlock], object]) -> None:
     with pytest.raises(NotConfigured, match=r"no settings.DATABASES\['jobs'\]; it has default, sqlite"):
-        DjangoRowlock("jobs").stats()
+        verb(DjangoRowlock("jobs"))
 
 
 def test_the_name_of_the_database_may_change_between_uses(app: DjangoRowlock, monkeypatch: pytest.MonkeyPatch) -> None:

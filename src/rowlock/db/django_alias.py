@@ -80,6 +80,8 @@ class DjangoDatabase:
 
     def block(self) -> object | None:
         """Django's connection, inside of an atomic block in this thread."""
+        if self._alias not in connections.settings:
+            return None  # an error that `address` words
         own = self._wrapper()
         return own if own.in_atomic_block else None
 
