@@ -17,7 +17,7 @@ BUDGET = {
     "tests": Budget(755, 115),
     "tests/benchmarks": Budget(14, 6),
     "tests/cli": Budget(515, 105),
-    "tests/contrib": Budget(40, 20),
+    "tests/contrib": Budget(45, 20),
     "tests/dashboard": Budget(740, 80),
     "tests/db": Budget(490, 55),
     "tests/docs": Budget(45, 4),
