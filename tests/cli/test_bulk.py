@@ -55,6 +55,17 @@ def test_retry_makes_failed_jobs_ready_again(rowlock: Type, failed: list[str], d
     assert states(db) == dict.fromkeys(failed, "ready")
 
 
+def test_a_verb_that_changes_ended_jobs_tells_since_from_ended_since(rowlock: Type, failed: list[str]) -> None:
+    looking = rowlock("jobs", "retry", "--since", "1h", "--dry-run")
+    by_end = rowlock("jobs", "retry", "--since", "1h", "--ended-since", "1h", "--dry-run")
+    of_live = rowlock("jobs", "cancel", "--since", "1h", "--yes")
+    doing = rowlock("jobs", "retry", "--since", "1h", "--yes")
+
+    assert looking.err == doing.err == "--since is when jobs were created; for when they ended, say --ended-since\n"
+    assert (by_end.err, of_live.err) == ("", "no job was changed\n")
+    assert doing.out == f"retried {len(failed)} jobs\n"
+
+
 def test_cancel_ends_what_has_not_started_and_marks_what_runs(
     rowlock: Type, ready: list[str], engine: Engine, db: Db
 ) -> None:

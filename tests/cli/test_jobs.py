@@ -150,9 +150,10 @@ def test_the_json_of_a_list_is_one_document_with_stable_keys(rowlock: Type, worl
 def test_of_ended_jobs_since_is_told_from_ended_since(rowlock: Type, world: World) -> None:
     by_creation = rowlock("jobs", "list", "--state", "failed", "--since", "1h")
     by_end = rowlock("jobs", "list", "--state", "failed", "--ended-since", "1h")
+    counted = rowlock("jobs", "failures", "--since", "1h")
 
-    assert by_creation.err == "--since is when jobs were created; for when they ended, say --ended-since\n"
-    assert by_end.err == ""
+    hint = "--since is when jobs were created; for when they ended, say --ended-since\n"
+    assert (by_creation.err, by_end.err, counted.err.startswith(hint)) == (hint, "", True)
 
 
 def test_an_empty_list_is_an_answer(rowlock: Type) -> None:

@@ -40,6 +40,15 @@ def commands(
 EVERY = dict(commands())
 
 
+def test_one_command_is_run_without_the_code_of_the_others() -> None:
+    asked = "import sys, rowlock.cli.program as p; p.program.commands['jobs']; print(*sorted(sys.modules))"
+
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+
+    assert "rowlock.cli.jobs.change" in loaded
+    assert {"rowlock.cli.worker", "rowlock.cli.dashboard", "rowlock.cli.bench", "rich"}.isdisjoint(loaded)
+
+
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
 def test_every_command_has_help_that_ends_with_its_exit_codes(typed: Type, path: tuple[str, ...]) -> None:
     said = typed(*path, "--help")

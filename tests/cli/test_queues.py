@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
+from rowlock.cli.shared import pause_options
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.engine import Engine
@@ -87,6 +89,33 @@ def test_a_pause_of_a_name_that_nobody_uses_is_refused(rowlock: Type, app: Rowlo
     assert refused.is_one_sentence
     assert f"did you mean {meant}? (--anyway" in refused.err
     assert app.pauses() == []
+
+
+@pytest.mark.parametrize("kind", ["queue", "task"])
+def test_a_pause_does_not_wait_to_learn_whether_its_name_is_used(
+    rowlock: Type, app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(pause_options, "_LOOKING", timedelta(seconds=0.2))
+    with db.transaction():
+        db.execute("lock table rowlock.history in access exclusive mode")
+        said = rowlock(f"{kind}s", "pause", "forgotten")
+
+    assert said.code == 0, said.err
+    assert said.err == f"whether anything uses {kind} forgotten could not be learned in time\n"
+    assert [getattr(pause, kind) for pause in app.pauses()] == ["forgotten"]
+
+
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(("kind", "name"), [("queue", "mail"), ("task", "shop.mail")])
+def test_a_name_with_live_jobs_is_paused_without_a_look_into_history(
+    rowlock: Type, app: Rowlock, db: Db, kind: str, name: str
+) -> None:
+    with db.transaction():
+        db.execute("lock table rowlock.history in access exclusive mode")
+        said = rowlock(f"{kind}s", "pause", name)
+
+    assert (said.code, said.err) == (0, "")
+    assert [getattr(pause, kind) for pause in app.pauses()] == [name]
 
 
 def test_a_queue_that_only_a_task_of_the_app_names_can_be_paused(rowlock: Type, shop: Shop, app: Rowlock) -> None:

@@ -97,9 +97,10 @@ def test_a_database_of_another_kind_is_refused(site: str) -> None:
         ELSEWHERE.stats()
 
 
-def test_an_alias_that_nobody_knows_is_refused(site: str) -> None:
+@pytest.mark.parametrize("verb", [DjangoRowlock.stats, DjangoRowlock.pauses], ids=["apart", "joining"])
+def test_an_alias_that_nobody_knows_is_refused(site: str, verb: Callable[[DjangoRowlock], object]) -> None:
     with pytest.raises(NotConfigured, match=r"no settings.DATABASES\['jobs'\]; it has default, sqlite"):
-        DjangoRowlock("jobs").stats()
+        verb(DjangoRowlock("jobs"))
 
 
 def test_the_name_of_the_database_may_change_between_uses(app: DjangoRowlock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,10 +278,15 @@ def test_the_system_check_finds_a_missing_app_and_two_aliases_of_one_database(
         sound = check_app()
         monkeypatch.setitem(connections.settings, "direct", twin)
         doubled = check_app()
+        monkeypatch.setitem(connections.settings, "direct", {**twin, "PORT": "6432", "TEST": {}})
+        pooled = check_app()
+        monkeypatch.setitem(connections.settings, "direct", {**twin, "NAME": "elsewhere", "TEST": {}})
+        elsewhere = check_app()
 
     assert [(one.id, "ROWLOCK_APP is missing" in one.msg) for one in missing] == [("rowlock.E001", True)]
-    assert sound == []
+    assert sound == elsewhere == []
     assert [(one.id, "['direct'] are one database" in one.msg) for one in doubled] == [("rowlock.W001", True)]
+    assert [(one.id, "['direct'] may be one database" in one.msg) for one in pooled] == [("rowlock.W002", True)]
 
 
 # The command line

@@ -10,9 +10,11 @@ from typing import Any, NoReturn
 
 import psycopg
 import pytest
-from django.db import connection
+from asgiref.sync import async_to_sync
+from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import SimpleTestCase
+from django.test.testcases import _DatabaseFailure
 from psycopg.rows import TupleRow
 
 from rowlock import Filter, Job, Rowlock
@@ -61,20 +63,24 @@ ASYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], Awaitable[object]]] = {
 }
 
 
+async def awaited(averb: Callable[..., Awaitable[object]], app: DjangoRowlock, job: Job[Any]) -> None:
+    await averb(app, job)
+
+
 async def _enqueue_apart(app: Rowlock) -> None:
     with app.within(None):
         await app.aenqueue("t")
 
 
 def refused(app: DjangoRowlock, job: Job[Any], check: Callable[[Callable[[], object]], None]) -> None:
+    sync_refused(app, job, check)
+    for averb in ASYNC.values():
+        check(lambda averb=averb: asyncio.run(awaited(averb, app, job)))  # type: ignore[misc]
+
+
+def sync_refused(app: DjangoRowlock, job: Job[Any], check: Callable[[Callable[[], object]], None]) -> None:
     for verb in SYNC.values():
         check(lambda verb=verb: verb(app, job))  # type: ignore[misc]  # bound now
-    for averb in ASYNC.values():
-
-        async def run(averb: Callable[..., Awaitable[object]] = averb) -> None:
-            await averb(app, job)
-
-        check(lambda run=run: asyncio.run(run()))  # type: ignore[misc]
 
 
 def test_djangos_simple_test_case_forbids_connections_of_ours(app: DjangoRowlock, job: Job[Any], db: Db) -> None:
@@ -92,6 +98,25 @@ def test_djangos_simple_test_case_forbids_connections_of_ours(app: DjangoRowlock
     assert (result.testsRun, result.errors, result.failures) == (1, [], [])
     assert db.execute("select count(*) from rowlock.jobs").fetchone() == (1,)
     assert app.jobs.list().records  # afterwards all is as before
+
+
+def test_the_guard_of_django_before_51_forbids_connections_of_ours(
+    app: DjangoRowlock, job: Job[Any], db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(verb: Callable[[], object]) -> None:
+        with pytest.raises(AssertionError, match="not allowed in SimpleTestCase"):
+            verb()
+
+    wrapper = connections["default"]
+    for name, _ in SimpleTestCase._disallowed_connection_methods:  # the wrapper is patched, and its class is not
+        failure = _DatabaseFailure(getattr(wrapper, name), "not allowed in SimpleTestCase")
+        monkeypatch.setattr(wrapper, name, failure)
+
+    sync_refused(app, job, check)
+    for name in ("look", "drain", "wait"):  # in the loop that Django makes for an async test
+        check(lambda averb=ASYNC[name]: async_to_sync(awaited)(averb, app, job))  # type: ignore[misc]
+
+    assert db.execute("select count(*) from rowlock.jobs").fetchone() == (1,)
 
 
 def test_the_guard_of_pytest_django_forbids_connections_of_ours(

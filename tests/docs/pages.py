@@ -58,6 +58,7 @@ class Block:
     language: str
     text: str
     line: int  # where its text begins
+    is_hidden: bool = False
 
     @property
     def file(self) -> str | None:
@@ -126,7 +127,7 @@ def _blocks(text: str) -> Iterator[Block]:
         if token.type == "fence":
             yield Block(token.info.strip(), token.content, start + 2)
         elif token.type == "html_block" and (hidden := _HIDDEN.fullmatch(token.content)):
-            yield Block(hidden[1], hidden[2], start + 2)
+            yield Block(hidden[1], hidden[2], start + 2, is_hidden=True)
 
 
 def _without_end(lines: list[str]) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rowlock import Retry
 from tests.depth import deep
 from tests.docs.pages import ROOT, Block, Page, pages
 from tests.docs.parsing import PARSED
@@ -42,6 +44,30 @@ def is_unused(block: Block, page: Page) -> bool:
         return False
     word = re.compile(rf"\b{Path(block.file).stem}\b")
     return not any(word.search(other.text) for other in page.blocks if other is not block)
+
+
+def test_a_page_shows_how_the_files_are_made_that_its_commands_read() -> None:
+    assert [(page.name, *missing) for page in WITH_PROGRAMS for missing in read_but_not_made(page)] == []
+
+
+def read_but_not_made(page: Page) -> Iterator[tuple[int, str]]:
+    """Lines with `$(cat FILE)`, where no block that readers see, up to there, writes the file."""
+    made = ""
+    for block in (one for one in page.blocks if not one.is_hidden):
+        made += block.text
+        for command in block.commands() if block.language == "console" else ():
+            for file in re.findall(r"\$\(cat ([^)]+)\)", command.text):
+                if f"> {file}" not in made and f'"{file}"' not in made:
+                    yield command.line, file
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md", "docs/guides/tasks.md"])
+def test_a_page_says_how_often_a_bare_task_is_tried(name: str) -> None:
+    words = {5: "five", 10: "ten", 20: "twenty"}
+
+    text = (ROOT / name).read_text(encoding="utf-8").replace("**", "")
+
+    assert f"tried {words[Retry().attempts]} times" in text
 
 
 def test_a_page_links_to_what_is_there() -> None:

@@ -1491,15 +1491,33 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "J8",
-        "async handlers share a thread, and whoever ends first closes the connection under the others",
-        "tests/contrib/test_django_connections.py::test_an_async_handler_that_ends_leaves_the_connections_of_others_alone",
-        [Change("db/django_alias.py", "if self._shared or _has_a_thread():", "if True:")],
+        "a verb of operators does not see the job of the open transaction block, and commits what the block rolls back",
+        "tests/testing/test_django.py::test_jobs_run_inside_a_test_case",
+        [
+            Change(
+                "app/jobs.py",
+                "Exchange(self._database, editing))",
+                "Exchange(self._database, editing, apart=True))",
+            ),
+        ],
     ),
     Mutant(
         "J3",
         "a test that may not use the database reaches the real one by connections of ours",
         "tests/contrib/test_django_without_database.py::test_the_guard_of_pytest_django_forbids_connections_of_ours",
         [Change("db/within.py", "            self._framework.check()\n", "            pass\n")],
+    ),
+    Mutant(
+        "J9",
+        "with Django 4.2 a test that may not use the database reaches the real one by connections of ours",
+        "tests/contrib/test_django_without_database.py::test_the_guard_of_django_before_51_forbids_connections_of_ours",
+        [
+            Change(
+                "db/django_alias.py",
+                "            patched()\n        return own",
+                "            pass\n        return own",
+            )
+        ],
     ),
     Mutant(
         "J4",
@@ -1608,6 +1626,56 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "log-twice",
+        "each line of a worker comes twice, or an app's own format is without effect",
+        "tests/cli/test_logs.py::test_each_line_comes_once_whatever_the_app_does_about_logging",
+        [
+            Change(
+                "cli/shared/log_setup.py",
+                "        logging.lastResort = handler\n",
+                "        logging.getLogger().addHandler(handler)\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "log-first-line",
+        "a worker does not say in which database it looks for jobs",
+        "tests/cli/test_worker.py::test_the_first_line_names_the_database_and_where_it_was_said",
+        [
+            Change(
+                "worker/incarnation.py",
+                "self._config.slots, self._config.place())\n        log.info(",
+                "self._config.slots, self.name)\n        log.info(",
+            ),
+        ],
+    ),
+    Mutant(
+        "log-totals-of-the-last-minute",
+        "what a worker did since its last full minute is in no line when it stops",
+        "tests/cli/test_logs.py::test_lines_of_handlers_name_their_job",
+        [Change("worker/counts.py", "(last or minute.ends <= now)", "minute.ends <= now")],
+    ),
+    Mutant(
+        "cli-rights-in-a-sentence",
+        "a role that lacks a right is told to fix that and try again, and not which right",
+        "tests/cli/test_worker.py::test_a_worker_whose_role_lacks_rights_or_does_not_exist_ends_with_a_sentence",
+        [
+            Change("db/errors.py", "case psycopg.errors.InsufficientPrivilege():", "case psycopg.errors.DiskFull():"),
+        ],
+    ),
+    Mutant(
+        "retry-before-its-time",
+        "a job that was cancelled before its time runs at once when it is retried",
+        "tests/test_operate.py::test_a_job_that_was_cancelled_before_its_time_is_retried_at_that_time",
+        [
+            Change(
+                "store/sql/job_retry.sql",
+                "case state when 'cancelled' then greatest(run_at, rowlock.now()) else rowlock.now() end",
+                "rowlock.now()",
+            ),
+        ],
+    ),
+    Mutant(
         "L9",
         "the embedded server ends with whoever came first",
         "tests/db/test_embedded.py::test_the_server_goes_on_for_those_who_are_left_and_ends_with_the_last",
@@ -1673,7 +1741,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "cli-since-hint",
         "who looks for what failed in the last hour is shown what was created in it, and not told",
         "tests/cli/test_jobs.py::test_of_ended_jobs_since_is_told_from_ended_since",
-        [Change("cli/jobs/list.py", " and not job_filter.is_of_ended:", " and False:")],
+        [Change("cli/shared/filters.py", " and not ENDED.isdisjoint(states):", " and False:")],
+    ),
+    Mutant(
+        "cli-pause-waits",
+        "a queue cannot be paused while history is slow, which is when it is needed",
+        "tests/cli/test_queues.py::test_a_pause_does_not_wait_to_learn_whether_its_name_is_used",
+        [Change("cli/shared/pause_options.py", "            if not is_slow(error):\n", "            if True:\n")],
+    ),
+    Mutant(
+        "cli-since-of-verbs",
+        "a retry of what failed in the last hours passes over older jobs that failed late, and nobody is told",
+        "tests/cli/test_bulk.py::test_a_verb_that_changes_ended_jobs_tells_since_from_ended_since",
+        [
+            Change(
+                "cli/jobs/bulk.py",
+                "        typed.filters.explain_since(VERBS[verb].targets(job_filter))\n",
+                "",
+            ),
+        ],
     ),
     Mutant(
         "cli-note-rank",
@@ -1721,7 +1807,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "pause-brandnew",
         "a queue that only a task of the app names cannot be paused before its first job",
         "tests/cli/test_queues.py::test_a_queue_that_only_a_task_of_the_app_names_can_be_paused",
-        [Change("cli/shared/pause_options.py", "*(task.spec.queue for task in app.tasks), ", "")],
+        [Change("cli/shared/pause_options.py", ", *(task.spec.queue for task in app.tasks)}", "}")],
     ),
     Mutant(
         "django-lifespan-lasts",

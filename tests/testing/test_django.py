@@ -127,6 +127,11 @@ def durable() -> None:
         insert(1)
 
 
+@found.workflow(name="order", version=1)
+async def order(ctx, number: int) -> int:
+    return await ctx.signal("paid", int)
+
+
 class Found(TestCase):
     def test_every_verb_finds_the_transaction_of_the_test(self):
         job = pay.using(delay=timedelta(days=100)).enqueue(7)
@@ -140,6 +145,51 @@ class Found(TestCase):
         self.assertEqual(found.jobs.delete(Filter()).changed, 1)
         self.assertEqual(found.jobs.list().records, ())
         self.assertEqual(fire(found), [])
+
+    def test_what_operators_do_is_in_the_transaction_of_the_test(self):
+        job, flow = pay.enqueue(7), order.enqueue(1)
+
+        found.jobs.edit(job.id, args={"number": 8})
+        twin = found.jobs.enqueue(pay.bind(9), like=job.id)
+        found.pause(task="pay")
+        found.schedules.add("nightly", pay.bind(1), "0 3 * * *", tz="UTC")
+        made = found.schedules.run_now("nightly")
+
+        self.assertEqual((job.record().args, twin.record().state), ({"number": 8}, "ready"))
+        with self.assertRaisesRegex(RowlockError, "commit first"):
+            twin.result()
+        self.assertEqual([pause.task for pause in found.pauses()], ["pay"])
+        self.assertTrue(found.resume(task="pay"))
+        self.assertEqual((made.task, len(found.schedules.list())), ("pay", 1))
+        self.assertEqual([record.id for record in found.workflows.list().records], [flow.id])
+        self.assertEqual(found.workflows.show(flow.id).job.args, {"number": 1})
+        self.assertEqual(found.workflows.check().workflows[0].id, flow.id)
+
+    def test_what_operators_do_disappears_with_its_block(self):
+        job, flow = pay.enqueue(7), order.enqueue(1)
+        try:
+            with transaction.atomic():
+                found.jobs.edit(job.id, args={"number": 8})
+                found.jobs.enqueue(pay.bind(9))
+                found.pause(queue="default")
+                flow.signal("paid", 1)
+                assert found.workflows.terminate(flow.id)
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            self.assertEqual((job.record().args, flow.record().state), ({"number": 7}, "ready"))
+        self.assertEqual((len(found.jobs.list().records), found.pauses()), (2, []))
+
+    async def test_so_is_what_operators_do_in_async_tests(self):
+        flow = await order.aenqueue(1)
+        await found.apause(queue="default")
+        self.assertEqual((await found.workflows.ashow(flow.id)).job.id, flow.id)
+        self.assertEqual((await found.workflows.acheck()).workflows[0].id, flow.id)
+        self.assertTrue(await found.workflows.aterminate(flow.id))
+        self.assertEqual(len(await found.apauses()), 1)
+
+    def test_figures_are_those_that_are_committed(self):
+        pay.enqueue(7)
+        self.assertEqual(dict(found.stats().queues), {})
 
     def test_a_job_that_has_not_ended_is_not_waited_for(self):
         with self.assertRaisesRegex(RowlockError, "commit first"):
@@ -209,5 +259,7 @@ def test_jobs_run_inside_a_test_case(url: str, db: Db, tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr
-    assert "Ran 12 tests" in done.stderr
-    assert one(db, "select count(*) from rowlock.history") == one(db, "select count(*) from orders") == 0
+    assert "Ran 16 tests" in done.stderr
+    for table in ("jobs", "history", "events", "pauses", "schedules"):
+        assert one(db, f"select count(*) from rowlock.{table}") == 0, table
+    assert one(db, "select count(*) from orders") == 0

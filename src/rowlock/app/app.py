@@ -194,7 +194,7 @@ class Rowlock:
     @verb("app")
     def get(self, job_id: UUID | str) -> Verb[Job[Any]]:
         """The job of that id, live or ended; JobNotFound if there is none."""
-        record = yield from Exchange(self.database, partial(show, check_id(job_id)), atomic=False, joins=True)
+        record = yield from Exchange(self.database, partial(show, check_id(job_id)), atomic=False)
         return self._resources.job(str(record.id), task=record.task, version=record.version, queue=record.queue)
 
     aget = averb(get)
@@ -205,7 +205,7 @@ class Rowlock:
         from rowlock.explain import explain_job  # noqa: PLC0415  whoever only enqueues does without
 
         explaining = partial(explain_job, check_id(job_id), known=self.tasks.handler, keep=self.keep)
-        return (yield from Exchange(self.database, explaining, joins=True))
+        return (yield from Exchange(self.database, explaining))
 
     aexplain = averb(explain)
 
@@ -286,7 +286,7 @@ class Rowlock:
         """
         from rowlock.store.stats.collect import collect_stats  # noqa: PLC0415  whoever only enqueues does without
 
-        return (yield from Exchange(self.database, collect_stats))
+        return (yield from Exchange(self.database, collect_stats, apart=True))
 
     astats = averb(stats)
 
@@ -310,7 +310,7 @@ class Rowlock:
         check_optional_name("queue", queue)
         check_optional_name("task", task)
         measuring = partial(rates, span=span, step=check_step(step, span), queue=queue, task=task)
-        return (yield from Exchange(self.database, measuring))
+        return (yield from Exchange(self.database, measuring, apart=True))
 
     arates = averb(rates)
 

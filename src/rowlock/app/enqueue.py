@@ -81,7 +81,7 @@ class Enqueuer:
         return self._handles([call], [job], {}, None)[0]
 
     def logged(self, call: Call[R], logged: Logged) -> Verb[Job[R]]:
-        """Enqueue one call on a connection of ours, together with the event of it."""
+        """Enqueue one call, together with the event of it."""
         [job] = _new_jobs([call])
         existing = yield from Exchange(
             self._database, partial(logged.enqueuing, job), resend=partial(logged.enqueuing, job, resend=True)

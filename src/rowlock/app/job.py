@@ -94,7 +94,8 @@ class Job(Generic[R_co]):
         end = self._room.enter(self._id)
         try:
             futures.wait([end], seconds)
-            return self._value(end.result() if end.done() else None, timeout, uncommitted=uncommitted)
+            ended = end.result() if end.done() else None
+            return self._value(ended, timeout, uncommitted=uncommitted or block is not None)
         finally:
             end.cancel()
 
@@ -116,14 +117,15 @@ class Job(Generic[R_co]):
         end = asyncio.wrap_future(self._room.enter(self._id))
         try:
             await asyncio.wait([end], timeout=seconds)
-            return self._value(end.result() if end.done() else None, timeout, uncommitted=uncommitted)
+            ended = end.result() if end.done() else None
+            return self._value(ended, timeout, uncommitted=uncommitted or block is not None)
         finally:
             end.cancel()
 
     @verb("job")
     def record(self) -> Verb[JobRecord]:
         """The job as it is now; JobNotFound when it is neither live nor in history."""
-        return (yield from Exchange(self._room.database, partial(show, self.id), atomic=False, joins=True))
+        return (yield from Exchange(self._room.database, partial(show, self.id), atomic=False))
 
     arecord = averb(record)
 
@@ -140,7 +142,7 @@ class Job(Generic[R_co]):
             keep=self._handler.spec.keep or self._keep,
             uncommitted=self._may_be_uncommitted(),
         )
-        return (yield from Exchange(self._room.database, explaining, joins=True))
+        return (yield from Exchange(self._room.database, explaining))
 
     aexplain = averb(explain)
 

@@ -113,7 +113,7 @@ class Jobs:
     aevents = averb(events)
 
     def _read(self, begin: Callable[[], Conversation[T]]) -> Verb[T]:
-        return (yield from Exchange(self._database, begin, atomic=False, joins=True))
+        return (yield from Exchange(self._database, begin, atomic=False))
 
     # Changing all that match: newest first, a window at a time, each in a transaction of its own. So locks are short,
     # and a verb that is stopped in the middle goes on from where it stood.
@@ -232,9 +232,9 @@ class Jobs:
 
     def _apply(self, work: BulkOperation, before: UUID | str | None, track: Track | None) -> Verb[Done]:
         done = Done(work.verb.name, before=check_optional_id(before))
-        yield from Exchange(self._database, partial(make_partitions, longest=self._keep.longest), joins=True)
+        yield from Exchange(self._database, partial(make_partitions, longest=self._keep.longest))
         while True:
-            done = yield from Exchange(self._database, partial(work.window, done), joins=True)
+            done = yield from Exchange(self._database, partial(work.window, done))
             if track is not None:
                 track(done)
             if done.before is None:

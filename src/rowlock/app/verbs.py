@@ -31,26 +31,33 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Generic[T]):
-    """One conversation of a verb with the database, and the connection it is held on."""
+    """One conversation of a verb with the database, and the connection it is held on.
+
+    Inside a transaction block that the app's framework has open, it joins that block, unless it stays apart.
+    """
 
     database: Database
     begin: Callable[[], Conversation[T]]
     resend: Callable[[], Conversation[T]] | None = None  # begins it again after a broken connection, if that differs
-    connection: object | None = None  # the caller's; None is one of ours
+    connection: object | None = None  # the caller's; None is the framework's in a block of it, else one of ours
     atomic: bool = True
-    joins: bool = False  # the transaction block that the app's framework has open here, if there is one
+    apart: bool = False  # on one of ours, even inside a transaction block of the app's framework
 
     def __iter__(self) -> Generator[Exchange[Any], T, T]:
         return (yield self)
 
     def hold(self) -> T:
         """Hold the conversation; blocks until it has ended."""
-        connection = self.database.within.block() if self.joins else self.connection
+        connection = self.connection
+        if connection is None and not self.apart:
+            connection = self.database.within.block()
         return self.database.converse(self.begin, resend=self.resend, connection=connection, atomic=self.atomic)
 
     async def ahold(self) -> T:
         """Hold the conversation on the running loop."""
-        connection = await self.database.within.ablock() if self.joins else self.connection
+        connection = self.connection
+        if connection is None and not self.apart:
+            connection = await self.database.within.ablock()
         return await self.database.aconverse(self.begin, resend=self.resend, connection=connection, atomic=self.atomic)
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Never, TypeVar
 from uuid import UUID
 
+from rowlock.app.verbs import Exchange
 from rowlock.db.database import Database
 from rowlock.errors import RowlockError
 from rowlock.model.failure import describe
@@ -51,7 +52,7 @@ class Check:
     def __init__(
         self, database: Database, handlers: Mapping[str, Handler], *, workflow: str | None, ended: bool, limit: int
     ) -> None:
-        self._database = database
+        self._reading = Exchange(database, self._read, atomic=False)
         self._handlers = handlers
         self._wanted = WorkflowFilter(workflow=workflow, statuses=(*LIVE, *ENDED) if ended else LIVE)
         self._left = limit
@@ -63,13 +64,13 @@ class Check:
         """Check them in a loop of their own."""
         with asyncio.Runner() as runner:
             while self._goes_on:
-                runner.run(self._replay(self._database.converse(self._read, atomic=False)))
+                runner.run(self._replay(self._reading.hold()))
         return self._result
 
     async def arun(self) -> WorkflowCheck:
         """Check them in this loop."""
         while self._goes_on:
-            await self._replay(await self._database.aconverse(self._read, atomic=False))
+            await self._replay(await self._reading.ahold())
         return self._result
 
     @property

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Final
 
 import click
 
-from rowlock.cli.bench import bench
-from rowlock.cli.completion import completion
-from rowlock.cli.config import config
-from rowlock.cli.dashboard import dashboard
-from rowlock.cli.demo import demo
-from rowlock.cli.doctor import doctor
-from rowlock.cli.explain import explain
-from rowlock.cli.jobs import jobs
-from rowlock.cli.migrate import migrate
-from rowlock.cli.queues import queues
-from rowlock.cli.schedules import schedules
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import is_debugging
 from rowlock.cli.shared.output import EXIT_CODES_OF_CHANGES, INTERRUPTED, NOTHING_MATCHED, OURSELVES
-from rowlock.cli.stats import stats
-from rowlock.cli.tasks import tasks
-from rowlock.cli.worker import worker
-from rowlock.cli.workers import workers
-from rowlock.cli.workflows import workflows
 from rowlock.errors import JobNotFound, NotConfigured, RowlockError, ScheduleNotFound
+
+_NAMES: Final = (
+    *("bench", "completion", "config", "dashboard", "demo", "doctor", "explain", "jobs", "migrate"),
+    *("queues", "schedules", "stats", "tasks", "worker", "workers", "workflows"),
+)
+
+
+class _Commands(Mapping[str, click.Command]):
+    """The commands by name, each imported when it is asked for: to complete or run one takes no other."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in _NAMES:
+            raise KeyError(name)
+        command: click.Command = getattr(import_module(f"rowlock.cli.{name}"), name)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
 
 
 class _NotThere(click.ClickException):
@@ -58,19 +65,13 @@ def _sentence(error: RowlockError) -> str:
 
 @click.group(
     cls=Program,
+    commands=_Commands(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=f"{EXIT_CODES_OF_CHANGES} Of doctor: 4 something is amber, 5 red.",
 )
 @click.version_option(package_name="rowlock", message="%(prog)s %(version)s")
 def program() -> None:
     """Durable background jobs for Python on nothing but PostgreSQL."""
-
-
-for command in (
-    *(bench, completion, config, dashboard, demo, doctor, explain, jobs, migrate),
-    *(queues, schedules, stats, tasks, worker, workers, workflows),
-):
-    program.add_command(command)
 
 
 def main(args: Sequence[str] | None = None, *, command: Sequence[str] | None = None) -> None:

@@ -40,16 +40,16 @@ def missing(alias: str) -> str | None:
     return f"there is no settings.DATABASES[{alias!r}]; it has {', '.join(sorted(connections.settings))}"
 
 
-def same_database(alias: str) -> list[str]:
-    """The other aliases of the same database, in tests at least."""
-    ours = connections.settings[alias]
-
-    def is_same(other: str) -> bool:
+def same_database(alias: str) -> dict[str, bool]:
+    """The other aliases of the same database, in tests at least; False: perhaps it is, as through a pooler."""
+    ours, found = connections.settings[alias], dict[str, bool]()
+    for other in connections.settings:
         theirs = connections.settings[other]
         mirrors = theirs["TEST"].get("MIRROR") == alias or ours["TEST"].get("MIRROR") == other
-        return mirrors or all(ours[part] == theirs[part] for part in ("ENGINE", "HOST", "PORT", "NAME"))
-
-    return [other for other in connections.settings if other != alias and is_same(other)]
+        is_named_alike = all(ours[part] == theirs[part] for part in ("ENGINE", "NAME"))
+        if other != alias and (mirrors or is_named_alike):
+            found[other] = mirrors or all(ours[part] == theirs[part] for part in ("HOST", "PORT"))
+    return found
 
 
 def connection(alias: str) -> object:
@@ -68,18 +68,30 @@ class DjangoDatabase:
     def check(self) -> None:
         """Raise the error of a test that may not use the database, Django's or pytest-django's.
 
-        Both forbid by a patch of what connects. A copy of the wrapper asks it; with no `connect`, it opens nothing.
+        Both patch what connects: Django before 5.1 the wrapper of the test's thread, the others its class. A copy asks
+        the class; without a `connect` it opens nothing.
         """
         if self._alias not in connections.settings:
             return  # an error that `address` words
-        asked = connections[self._alias].copy()
+        asked = self._wrapper().copy()
         asked.connect = lambda: None
         with suppress(SynchronousOnlyOperation):  # on an event loop it is the last thing to be refused
             asked.ensure_connection()
 
     def block(self) -> object | None:
         """Django's connection, inside of an atomic block in this thread."""
-        return connections[self._alias] if connections[self._alias].in_atomic_block else None
+        if self._alias not in connections.settings:
+            return None  # an error that `address` words
+        own = self._wrapper()
+        return own if own.in_atomic_block else None
+
+    def _wrapper(self) -> Any:  # noqa: ANN401  Django has no types
+        """This thread's wrapper; raises the error of the test that has patched it."""
+        own = connections[self._alias]
+        patched = vars(own).get("connect")
+        if type(patched).__name__ == "_DatabaseFailure":  # any other patch may connect
+            patched()
+        return own
 
     async def ablock(self) -> object | None:
         """Django's connection, inside of an atomic block in the thread of its async verbs."""

@@ -33,6 +33,7 @@ from rowlock.cli.shared.output import (
     print_json,
 )
 from rowlock.model.filter import Filter
+from rowlock.model.verb import VERBS
 
 _PAST_TENSE: Mapping[VerbName, str] = {
     "retry": "retried",
@@ -111,6 +112,7 @@ def run_bulk(typed: BulkOptions, verb: VerbName, operation: Operation) -> None:
     _check(typed)
     with open_app(typed.choice) as app:
         job_filter = typed.filters.to_filter(app)
+        typed.filters.explain_since(VERBS[verb].targets(job_filter))
         expected = None
         if not typed.yes:
             expected = _confirm(app, typed, verb, job_filter)

@@ -14,7 +14,6 @@ from rowlock.cli.shared.ids import SHOWN
 from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app, usage_errors
 from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, next_page, print_json, reveal_option
 from rowlock.model.failure_groups import FailureGroup, Failures
-from rowlock.model.filter import ENDED
 from rowlock.model.record import JobRecord
 
 
@@ -42,8 +41,7 @@ def list_jobs(
         shown = [masked(record, reveal=reveal).to_dict() for record in page.records]
         print_json({"jobs": shown, "next": page.next and str(page.next)})
         return
-    if filters.since is not None and set(filters.state) & ENDED and not job_filter.is_of_ended:
-        click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
+    filters.explain_since(filters.state)
     if page.records:
         _show(page.records, now, states=tuple(job_filter.states or ()), by_end=job_filter.is_by_end, reveal=reveal)
     else:
@@ -130,6 +128,7 @@ def failures(choice: AppChoice, *, filters: FilterOptions, most: int, reveal: bo
     if as_json:
         print_json(found.to_dict())
         return
+    filters.explain_since({"failed"})
     if found.groups:
         _show_groups(found.groups, now)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -14,7 +14,7 @@ from rowlock.cli.shared.ids import JOB_ID, whole_id
 from rowlock.cli.shared.options import Command, database_time, gather_options, usage_errors
 from rowlock.cli.shared.task_arguments import named_values
 from rowlock.cli.shared.times import past, resolve
-from rowlock.model.filter import STATES, Filter
+from rowlock.model.filter import ENDED, STATES, Filter
 from rowlock.model.record import State
 
 
@@ -40,6 +40,11 @@ class FilterOptions:
     def is_everything(self) -> bool:
         """Whether nothing was typed, so that every job is meant."""
         return not any(getattr(self, field.name) for field in fields(self))
+
+    def explain_since(self, states: Iterable[State]) -> None:
+        """Say what --since means, where jobs in these states may have ended long after they were created."""
+        if self.since and not (self.ended_since or self.ended_before) and not ENDED.isdisjoint(states):
+            click.echo("--since is when jobs were created; for when they ended, say --ended-since", err=True)
 
     def to_filter(self, app: Rowlock) -> Filter:
         """The filter; spans such as `2h` are counted back from the database's time."""

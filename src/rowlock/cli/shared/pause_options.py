@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 
 import click
 
@@ -25,12 +25,15 @@ from rowlock.cli.shared.options import (
 )
 from rowlock.cli.shared.output import json_option, masked, nothing_matched, print_json
 from rowlock.cli.shared.times import instant, span
-from rowlock.model.filter import Filter
+from rowlock.db.errors import is_slow
+from rowlock.model.filter import ENDED, LIVE, Filter
 from rowlock.model.pause import Pause
 from rowlock.model.spec import DEFAULT_QUEUE
 from rowlock.store import workers
 
 Kind = Literal["queue", "task"]
+
+_LOOKING: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +95,39 @@ def pause_named(typed: PauseOptions, kind: Kind) -> None:
 
 
 def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
-    if app.jobs.list(Filter(queue=name) if kind == "queue" else Filter(task=name), limit=1).records:
+    """Refuse a name that nobody uses; if the database is too slow to tell, a pause is needed all the more."""
+    declared = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks)} if kind == "queue" else app.tasks.names()
+    if name in declared:
         return
-    if kind == "queue":
-        known = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks), *app.stats().queues}
-    else:
-        workers_know = app.database.run(workers.known_tasks())
-        known = {*app.tasks.names(), *workers_know, *app.stats().tasks}
-    check_used(kind, name, known, anyway="--anyway")
+    with app.looking(within=_LOOKING) as reader:
+        has_jobs = _has_jobs(reader, name, kind)
+        if has_jobs is False:
+            check_used(kind, name, {*declared, *_at_work(reader, kind)}, anyway="--anyway")
+    if has_jobs is None:
+        click.echo(f"whether anything uses {kind} {text.line(name)} could not be learned in time", err=True)
+
+
+def _has_jobs(reader: Rowlock, name: str, kind: Kind) -> bool | None:
+    """Whether it has jobs, live ones first: there may be a long history. None: PostgreSQL took too long to say."""
+    for states in (LIVE, ENDED):
+        asked = Filter(state=states, queue=name) if kind == "queue" else Filter(state=states, task=name)
+        try:
+            page = reader.jobs.list(asked, limit=1, within=_LOOKING)
+        except Exception as error:
+            if not is_slow(error):
+                raise
+            return None
+        if page.records:
+            return True
+        if page.next is not None:
+            return None
+    return False
+
+
+def _at_work(reader: Rowlock, kind: Kind) -> set[str]:
+    """The names that workers know, or that have been counted."""
+    stats = reader.stats()
+    return {*stats.queues} if kind == "queue" else {*stats.tasks, *reader.database.run(workers.known_tasks())}
 
 
 def resume_named(typed: PauseOptions, kind: Kind) -> None:

@@ -25,7 +25,7 @@ class DjangoRowlock(Rowlock):
 
     Its tasks are in the module `tasks` of each of the INSTALLED_APPS that has one, unless `imports` names the modules.
     `alias` is the database's name in settings.DATABASES. Jobs are enqueued on Django's own connection, and so belong to
-    the `atomic` block around them; inside of one, `app.jobs`, `app.get` and `job.record()` look and act there, too.
+    the `atomic` block around them; inside of one, all that reads or changes jobs does so there, too.
     Around each attempt old connections are closed, as around a request. `pooler`, `listen_url` and `deadline` are those
     of Rowlock.
     """

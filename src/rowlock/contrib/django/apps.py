@@ -52,12 +52,14 @@ def check_app(**_: object) -> list[Any]:
         return [checks.Error(fault, id="rowlock.E002")]
     return [
         checks.Warning(
-            f"settings.DATABASES[{app.alias!r}], where jobs are, and [{other!r}] are one database and two connections: "
-            f"a job that is enqueued inside atomic() on {other!r} is committed whatever becomes of that block",
-            hint=f'Use one alias: DjangoRowlock("{other}"). Behind PgBouncer, listen_url= is the way around it.',
-            id="rowlock.W001",
+            f"settings.DATABASES[{app.alias!r}], where jobs are, and [{other!r}] {'are' if is_sure else 'may be'} one "
+            f"database and two connections: a job that is enqueued inside atomic() on {other!r} is committed whatever "
+            "becomes of that block",
+            hint=f'Use one alias: DjangoRowlock("{other}"). Behind PgBouncer, listen_url= is the way around it.'
+            + ("" if is_sure else " If they are different servers, silence rowlock.W002."),
+            id="rowlock.W001" if is_sure else "rowlock.W002",
         )
-        for other in databases.same_database(app.alias)
+        for other, is_sure in databases.same_database(app.alias).items()
     ]
 
 
