@@ -1598,7 +1598,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a worker of all queues knows only those of its own tasks",
         "tests/worker/test_queues.py::test_a_worker_of_all_queues_runs_what_is_there_and_what_comes_later",
         [
-            Change("worker/claim.py", "0.0 if queues.is_all else inf", "inf"),
+            Change("worker/search.py", "0.0 if queues.is_all else inf", "inf"),
         ],
     ),
     Mutant(
@@ -2378,6 +2378,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "a claim that cannot be given back keeps all others that were not answered",
         "tests/worker/test_broken_asides.py::test_a_claim_that_cannot_be_given_back_keeps_no_other_from_it",
         [Change("worker/reconcile.py", "worker=self._worker), tries=_TRIES)", "worker=self._worker))")],
+    ),
+    Mutant(
+        "broken-parkings",
+        "a lock on the table of parked workers stops all claims",
+        "tests/worker/test_broken_asides.py::test_jobs_are_claimed_though_nobody_can_park",
+        [Change("worker/parking.py", "numbers = await self._link.try_once(", "numbers = await self._link.run(")],
+    ),
+    Mutant(
+        "slow-search-again-and-again",
+        "a look for new queues that is too slow is repeated for ever, and nothing is claimed",
+        "tests/worker/test_queues.py::test_a_worker_of_all_queues_claims_though_its_look_for_new_ones_takes_too_long",
+        [Change("worker/search.py", "self._link.try_once(store.used", "self._link.run(store.used")],
+    ),
+    Mutant(
+        "parks-for-ever",
+        "more than 200 idle workers never cease to park, because of one another",
+        "tests/store/test_parking.py::test_idle_workers_do_not_park_anew_because_of_one_another_however_many_they_are",
+        [Change("store/sql/worker_park.sql", "where not :renews::boolean or exists (", "where true or exists (")],
     ),
     Mutant(
         "broken-outlook",

@@ -58,13 +58,43 @@ def test_an_enqueue_walks_no_more_dead_rows_however_often_workers_have_parked(wo
     assert buffers(plan) < 40, "it has walked all the dead rows"
 
 
-def test_a_worker_that_parked_long_ago_is_told_how_many_have_since(worker: Engine, db: Db) -> None:
-    park(worker)
+def test_a_worker_that_parked_long_ago_parks_anew_when_nobody_else_is_on_one_of_its_queues(
+    worker: Engine, db: Db
+) -> None:
+    number = park(worker)
+    others_park(db, "q", 199)
+    at_first = renew(worker, number)
+    others_park(db, "default", 1)
+    with_another_on_one = renew(worker, number)
+    others_park(db, "q", 199)
+    others_park(db, "default", 1)
+    others_park(db, "other", 1)
+    with_others_on_both = renew(worker, with_another_on_one)
+
+    assert at_first == number
+    assert with_another_on_one > number
+    assert with_others_on_both == with_another_on_one
+    assert one(db, "select count(*) from rowlock.parkings where worker = %s", worker.worker) == 2
+
+
+def test_idle_workers_do_not_park_anew_because_of_one_another_however_many_they_are(worker: Engine, db: Db) -> None:
+    numbers = [park(worker) for _ in range(500)]
+    others_park(db, "q", 100)
+
+    assert [renew(worker, number) for number in numbers[::50]] == numbers[::50]
+
+
+def others_park(db: Db, queue: str, count: int) -> None:
     db.execute(
-        "insert into rowlock.parkings (queue, worker) select 'q', gen_random_uuid() from generate_series(1, 400)"
+        "insert into rowlock.parkings (queue, worker) select %s, gen_random_uuid() from generate_series(1, %s)",
+        [queue, count],
     )
 
-    assert one(db, FOUND) == 0
+
+def renew(worker: Engine, number: int) -> int:
+    queues = ["default", "other"]
+    [now] = worker.run(workers.park(worker=worker.worker, queues=queues, before=number, renews=True))
+    return now
 
 
 def buffers(plan: list[dict[str, dict[str, int]]]) -> int:

@@ -118,3 +118,31 @@ def test_jobs_are_claimed_though_nobody_can_say_when_the_next_is_due(
         until(lambda: messages(caplog, "refuses to say when the next job is due"))
         quick.enqueue()
         until(lambda: ended(db))
+
+
+def test_jobs_are_claimed_though_nobody_can_park(app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    breaks(db, "parkings", "true", "55P03")  # as when somebody has locked the table
+    with working(app):
+        until(lambda: messages(caplog, "worker_park failed"))
+        quick.enqueue()
+        until(lambda: ended(db))
+        db.execute("drop trigger broken on rowlock.parkings")
+        until(lambda: one(db, "select count(*) from rowlock.parked"))
+
+
+def test_jobs_of_new_queues_are_claimed_though_nobody_can_write_down_who_serves_them(
+    app: Rowlock, db: Db, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    breaks(db, "workers", "new.queues <> old.queues", "55P03", event="update")
+    quick.using(queue="new").enqueue()
+    with working(app, queues="*"):
+        until(lambda: ended(db))
+        assert messages(caplog, "worker_serve failed")
+        db.execute("drop trigger broken on rowlock.workers")
+        until(lambda: one(db, "select queues = array['default', 'new'] from rowlock.workers"))

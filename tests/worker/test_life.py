@@ -484,8 +484,11 @@ def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     looks: list[str] = []
+    once = ReconnectingConnection.once
 
     async def late(link: ReconnectingConnection, query: Query[object]) -> list[object]:
+        if query.name != "lane_due":
+            return await once(link, query)
         looks.append(query.name)
         connection = await link.open()
         await connection.execute("set statement_timeout = 1")

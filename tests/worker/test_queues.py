@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+from math import inf
 
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
 from rowlock import InvalidOption, Rowlock
+from rowlock.store import queues as store
+from rowlock.store.query import Query
+from rowlock.worker import search
 from rowlock.worker.settings import QUEUES
 from tests.waiting import until
+from tests.worker.breaking import is_late
 from tests.worker.working import ended, one, working
 
 Db = psycopg.Connection[TupleRow]
@@ -29,6 +34,52 @@ def test_a_worker_of_all_queues_runs_what_is_there_and_what_comes_later(app: Row
         served = one(db, "select queues from rowlock.workers")
 
     assert {"default", "mail"} <= set(served)
+
+
+def test_a_worker_of_all_queues_claims_though_its_look_for_new_ones_takes_too_long(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = is_late(monkeypatch, "queue_used")
+
+    @app.task(name="mail", queue="mail")
+    async def mail() -> None: ...
+
+    with working(app, queues="*"):
+        for count in (1, 2):
+            mail.enqueue()
+            until(lambda count=count: len(ended(db)) == count)  # type: ignore[misc]
+
+    assert looks == ["queue_used"]  # and no other soon, for that would take as long
+
+
+def test_queues_without_jobs_are_forgotten_unless_a_look_for_them_is_dear(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    used = store.used
+
+    def spied(known: tuple[str, ...] = ()) -> Query[str]:
+        asked.append(known)
+        return used(known)
+
+    monkeypatch.setattr(store, "used", spied)
+    monkeypatch.setattr(search, "_EVERY", 0.01)
+    monkeypatch.setattr(search, "_ANEW_EVERY", 0.01)
+    monkeypatch.setattr(search, "_DEAR", 0.0)
+
+    @app.task(name="t")
+    async def t() -> None: ...
+
+    t.using(queue="gone").enqueue()
+    with working(app, queues="*"):
+        until(lambda: ended(db))
+        asked.clear()
+        until(lambda: asked.count(()) >= 3)
+        dear = one(db, "select queues from rowlock.workers")
+        monkeypatch.setattr(search, "_DEAR", inf)
+        until(lambda: one(db, "select queues from rowlock.workers") == ["default"])
+
+    assert dear == ["default", "gone"]
 
 
 @pytest.mark.parametrize("queues", [["*", "mail"], {"*": 1.0, "mail": 2.0}, {"*": 1.0, "default": 1.0}])

@@ -232,6 +232,16 @@ class ReconnectingConnection:
                 await connection.close()
             raise Lost(error) from error
 
+    async def try_once(self, query: Query[T]) -> list[T] | None:
+        """Run a query that can be done without, once: None when it fails, whatever the trouble is."""
+        try:
+            said = await self.once(query)
+        except Lost as error:
+            self._note(query.name, f"{query.name} failed ({error})")
+            return None
+        self._faults.pop(query.name, None)
+        return said
+
     async def _pause(self, pauses: Iterator[float], what: str, said: str) -> None:
         self._note(what, said)
         await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # jitter, not a secret

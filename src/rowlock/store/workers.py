@@ -185,9 +185,16 @@ def tell(
     )
 
 
-def park(*, worker: str, queues: Iterable[str], before: int = 0) -> Query[int]:
-    """Ask to be notified of new jobs, in place of the parking `before`; returns the parking's number."""
-    return Query("worker_park", {"worker": worker, "queues": array(queues), "before": str(before)}, first)
+def park(*, worker: str, queues: Iterable[str], before: int = 0, renews: bool = False) -> Query[int]:
+    """Ask to be notified of new jobs, in place of the parking `before`; returns the parking's number.
+
+    One that `renews` keeps the one before, as long as enqueues into all of these queues find that one or another.
+    """
+    return Query(
+        "worker_park",
+        {"worker": worker, "queues": array(queues), "before": str(before), "renews": str(renews).lower()},
+        first,
+    )
 
 
 def unpark(*, worker: str, queues: Iterable[str], number: int) -> Query[None]:

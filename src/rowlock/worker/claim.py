@@ -18,13 +18,15 @@ from uuid import UUID
 from rowlock.db.errors import Lost, Refused
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.row import ClaimedJob
-from rowlock.store import claim, queues, schema, workers
+from rowlock.store import claim, queues, schema
 from rowlock.store.claim import Lane
 from rowlock.worker.counts import Counts
+from rowlock.worker.parking import Parking
 from rowlock.worker.queues import Floors, Queues, in_order
 from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.refused import SINGLY, TRIES, Singly
 from rowlock.worker.run import Runner
+from rowlock.worker.search import QueueSearch
 
 log = logging.getLogger("rowlock.worker")
 
@@ -39,9 +41,6 @@ _WITHIN = timedelta(seconds=10)
 _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
-# An enqueue finds the last 400 parkings: a worker that is so many behind parks anew; a busy one, after so many seconds.
-_PARKED_BEHIND = 200
-_PARKED_FOR = 10.0
 # No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
 # due lately is looked at.
 _LATE = 1.0
@@ -53,10 +52,6 @@ _TAKE_UP_EVERY = 5.0
 _TAKE_UP_SHARE = 0.02
 # A worker that sets a suspect aside notifies the others; that may get lost, so they look for suspects this often.
 _SUSPECT_EVERY = 10.0
-# How often a worker of all queues looks for new ones, and for jobs in those it knows; at most this share of its time.
-_LEARN_EVERY = 1.0
-_LEARN_ANEW_EVERY = 60.0
-_LEARN_SHARE = 0.02
 # After so long without a word it is time to ask when the next job is due. Asked at once, it got into the way of the
 # settle of the job that was just claimed, on another connection.
 _CALM = 0.1
@@ -96,16 +91,14 @@ class Claimer:
         self._stopping = False
         self._idle = True
         self._looked_below = True
-        self._parked = False
-        self._parking = 0  # the number of our last parking
-        self._park_again_at = inf
+        self._parking = Parking(link=link, worker=worker)
+        self._search = QueueSearch(link=link, queues=queues, parking=self._parking, worker=worker)
         self._looks: list[float] = []
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
-        self._claimed_at = self._next_take_up = self._next_suspect = self._learn_anew_at = 0.0
+        self._claimed_at = self._next_take_up = self._next_suspect = 0.0
         runner.held.suspect_ended = self._suspect_ended
         runner.held.suspect_set_aside = lambda: self.notified("suspect")
-        self._next_learning = 0.0 if queues.is_all else inf
         link.on_reconnect(self._reconnected)
 
     async def run(self) -> None:
@@ -148,17 +141,13 @@ class Claimer:
 
     async def park(self) -> None:
         """Ask to be notified of new jobs."""
-        query = workers.park(worker=self._worker, queues=self._queues.names, before=self._parking)
-        [self._parking] = await self._link.run(query)
-        self._parked = True
-        self._park_again_at = time.monotonic() + _PARKED_FOR
+        await self._parking.park(self._queues.names)
         self._looks = list(_LOOKS_AFTER_PARKING)
 
     async def unpark(self) -> None:
         """Ask not to be notified any more."""
-        self._parked = False
         self._looks = list(_LOOKS_BEFORE_PARKING)
-        await self._link.run(workers.unpark(worker=self._worker, queues=self._queues.names, number=self._parking))
+        await self._parking.unpark(self._queues.names)
 
     async def _room(self) -> int:
         """Wait until there is room for a claim worth its round trip; none when we are to stop."""
@@ -168,7 +157,7 @@ class Claimer:
                 self._wake.clear()
             elif (room := self._runner.room()) > 0:
                 return room
-            elif not await self._runner.wait_for_room(_FULL_FOR) and self._parked:
+            elif not await self._runner.wait_for_room(_FULL_FOR) and self._parking.is_parked:
                 await self.unpark()
         return 0
 
@@ -203,8 +192,8 @@ class Claimer:
             self._wake.set()
 
     async def _claim(self, room: int) -> int:
-        if time.monotonic() >= self._next_learning:
-            await self._learn_queues()
+        if self._search.is_due:
+            await self._search.look()
         started = self._claimed_at = time.monotonic()
         if self.floors.are_dear and not self._link.hears:
             self.floors.look_below_soon()  # behind a pooler nobody tells us anything
@@ -246,25 +235,6 @@ class Claimer:
             ),
             goes_on=lambda: not self._stopping and self._runner.room() > 0,
         )
-
-    async def _learn_queues(self) -> bool:
-        """Whether there are queues now that we have not looked into before."""
-        started = time.monotonic()
-        known = () if started >= self._learn_anew_at else self._queues.names
-        found = [*known, *await self._link.run(queues.used(known))]
-        ended = time.monotonic()
-        self._next_learning = ended + max(_LEARN_EVERY, (ended - started) / _LEARN_SHARE)
-        if not known:
-            self._learn_anew_at = ended + max(_LEARN_ANEW_EVERY, (ended - started) / _LEARN_SHARE)
-        if self._queues.knows(found):
-            return False
-        if self._parked:
-            await self.unpark()  # from those before
-        new = self._queues.learn(found)
-        if new:
-            await self._link.listen_to(await self._link.run(queues.channels(new)))
-        await self._link.run(workers.serve(worker=self._worker, queues=self._queues.names))
-        return bool(new)
 
     async def _can_look_below(self, started: float) -> bool:
         """Whether a claim may start at the bottom. Where that may be dear, a look that claims nothing goes first: it is
@@ -320,15 +290,15 @@ class Claimer:
         if found:
             self._hollow = 0
             self._streak += 1
-            if self._parked and self._streak >= _BUSY_STREAK:
+            if self._parking.is_parked and self._streak >= _BUSY_STREAK:
                 await self.unpark()
-            if not self._parked:
+            if not self._parking.is_parked:
                 self._looks = list(_LOOKS_BEFORE_PARKING)
-            if found == room or not self._parked:
+            if found == room or not self._parking.is_parked:
                 return
-            if self._park_again_at < time.monotonic():  # it is never so idle that it asks how many have parked since
+            if self._parking.is_old():
                 await self.park()
-        elif not self._parked and not self._looks and self._link.hears:
+        elif not self._parking.is_parked and not self._looks and self._parking.is_possible:
             self._streak = 0
             await self.park()
             return
@@ -367,7 +337,7 @@ class Claimer:
             pause = self._soon(_POLL * random.uniform(0.8, 1.0), found=found)  # jitter
             if await self._link.rest(self._wake, max(0.0, min(wait, pause))):
                 return True
-            if time.monotonic() >= self._next_learning and await self._learn_queues():
+            if self._search.is_due and await self._search.look():
                 return False
             if wait <= pause or time.monotonic() >= self._next_take_up or not self._knows_below:
                 return False
@@ -384,14 +354,14 @@ class Claimer:
             return _POLL / 2
         if outlook.due_in is None or outlook.due_in > 0:
             self.floors.settle(self._queues.names, outlook.settled)
-        if self._parked and outlook.parking - self._parking >= _PARKED_BEHIND:
+        if self._parking.is_old(latest=outlook.parking):
             await self.park()
         return inf if outlook.due_in is None else outlook.due_in
 
     async def _reconnected(self) -> None:
         """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
         await self._reconciler.give_back_unknown(self._link)
-        self._parked = False
+        self._parking.is_parked = False
         self._looks = []
         self.floors.look_below_soon()
         self._wake.set()

@@ -53,12 +53,10 @@ class Queues:
     def _with(self, found: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted({*self._declared, *found}))
 
-    def learn(self, found: Iterable[str]) -> list[str]:
-        """For `*`: these have jobs now. Those that have none any more are not looked into. Returns the new ones."""
-        before = set(self.names)
+    def learn(self, found: Iterable[str]) -> None:
+        """For `*`: these have jobs now. Those that have none any more are not looked into."""
         self.names = self._with(found)
         self._weights = dict.fromkeys(self.names, 1.0)
-        return [name for name in self.names if name not in before]
 
     def order(self) -> Sequence[str]:
         """The order in which to look this time."""
