@@ -2398,6 +2398,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/worker_park.sql", "where not :renews::boolean or exists (", "where true or exists (")],
     ),
     Mutant(
+        "huge-claims",
+        "a claim of a thousand jobs with 1 MiB of arguments each takes a gigabyte, and is late again and again",
+        "tests/worker/test_claims.py::test_a_claim_brings_no_more_jobs_than_their_arguments_allow",
+        [Change("worker/run.py", "        self._ahead.measure(rows)\n", "")],
+    ),
+    Mutant(
         "broken-outlook",
         "a worker that cannot ask when the next job is due claims nothing",
         "tests/worker/test_broken_asides.py::test_jobs_are_claimed_though_nobody_can_say_when_the_next_is_due",

@@ -194,6 +194,29 @@ def test_the_runner_knows_whose_coroutine_a_task_is() -> None:
     play(part)
 
 
+def test_of_jobs_with_long_arguments_no_more_are_claimed_than_their_arguments_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prefetch, "_LONGEST_ARGS", 800)
+    monkeypatch.setattr(prefetch, "_GUESSED_ARGS", 1)
+    long, short = (claimed(1)._replace(args="x" * length) for length in (100, 10))
+    ahead = prefetch.PrefetchQueue({}, lambda: 1)
+
+    ahead.measure([long, long])
+    at_once = ahead.bounded(50)
+    for _ in range(3):
+        ahead.add(long, 0.0)
+    beside_three = ahead.bounded(50)
+    for _ in range(2):
+        ahead.add(long, 0.0)
+    beside_five = ahead.bounded(50)
+    for _ in range(20):
+        ahead.measure([short] * 10)
+
+    assert (at_once, beside_three, beside_five) == (8, 5, 0)
+    assert ahead.bounded(50) == 50
+
+
 def test_what_was_claimed_ahead_goes_back_in_time_although_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefetch, "STALE_AFTER", 0.1)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import inf, isinf
+from operator import itemgetter
 
 from rowlock.model.outcome import Blocked, HandedBack, Unsettled
 from rowlock.model.row import ClaimedJob
@@ -68,6 +69,12 @@ class HeldJobs:
 def _nothing() -> None: ...
 
 
+# The arguments of the jobs that wait and of those that the next claim brings may be so long, all together: a claim of a
+# thousand jobs with 1 MiB each takes a gigabyte and is late. Until a claim has come, arguments are taken to be so long.
+_LONGEST_ARGS = 8 * 1024**2
+_GUESSED_ARGS = 8 * 1024
+_ARGS = itemgetter(ClaimedJob._fields.index("args"))
+
 # A job claimed ahead waits this long for a slot or a thread, then goes back: other workers may be free.
 STALE_AFTER = 1.0
 
@@ -84,6 +91,7 @@ class PrefetchQueue:
         self._rows: deque[tuple[ClaimedJob, float]] = deque()
         self._for_thread: deque[tuple[ClaimedJob, float]] = deque()  # were passed over for want of a thread
         self._sync = 0  # of all these, so many are of sync tasks
+        self._args = float(_GUESSED_ARGS)  # how long those of a job are, lately
         self._ended = self._ended_before = 0  # how many attempts of sync tasks, since the last look and before it
 
     def __len__(self) -> int:
@@ -146,13 +154,29 @@ class PrefetchQueue:
     def bounded(self, room: int) -> int:
         """How many jobs to claim, when there is room for so many.
 
-        What a claim brings is not known before. Jobs of sync tasks that no thread is free for may be as many as have
-        ended lately, so that they begin soon, and one: it shows whether what comes next is async.
+        What a claim brings is not known before; its arguments are taken to be as long as those that came lately. Jobs
+        of sync tasks that no thread is free for may be as many as have ended lately, so that they begin soon, and one:
+        it shows whether what comes next is async.
         """
+        room = self._fits(room)
         if not self._threaded:
             return room
         soon = max(self._ended, self._ended_before, 1)
         return min(room, max(self._free_threads(), 0) + soon - self._sync)
+
+    def _fits(self, room: int) -> int:
+        """As many, but no more than their arguments allow; or none, to gather a larger claim while others wait."""
+        most = max(1, int(_LONGEST_ARGS / self._args))
+        left = most - len(self)
+        if room <= left:
+            return room
+        return left if left * 2 >= most else 0
+
+    def measure(self, rows: Sequence[ClaimedJob]) -> None:
+        """A claim has brought these. Longer arguments are believed at once, shorter ones little by little."""
+        if rows:
+            mean = sum(map(len, map(_ARGS, rows))) / len(rows)
+            self._args = max(mean, self._args + _WEIGHT * (mean - self._args))
 
     def ended(self) -> None:
         """An attempt of a sync task has ended."""

@@ -129,7 +129,7 @@ class Runner:
             return False
         return True
 
-    def take(self, rows: Iterable[ClaimedJob], *, asked: int | None, round_trip: float) -> None:
+    def take(self, rows: Sequence[ClaimedJob], *, asked: int | None, round_trip: float) -> None:
         """Take in claimed jobs and start as many as there are slots. A suspect comes alone, and nothing was `asked`."""
         now = time.monotonic()
         count = 0
@@ -143,6 +143,7 @@ class Runner:
                 says = "%s %s: %d workers died while they ran it; it is tried again"
                 log.warning(says, row.task, row.id, row.crashes, extra=log_fields(row))
                 self._ahead.add(row, now, first=True)
+        self._ahead.measure(rows)
         if asked is not None:
             self._prefetch.learn(round_trip=round_trip, full=count == asked)
         self._start()
