@@ -1598,7 +1598,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a worker of all queues knows only those of its own tasks",
         "tests/worker/test_queues.py::test_a_worker_of_all_queues_runs_what_is_there_and_what_comes_later",
         [
-            Change("worker/search.py", "0.0 if queues.is_all else inf", "inf"),
+            Change("worker/queues.py", "0.0 if queues.is_all else inf", "inf"),
         ],
     ),
     Mutant(
@@ -2383,13 +2383,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "broken-parkings",
         "a lock on the table of parked workers stops all claims",
         "tests/worker/test_broken_asides.py::test_jobs_are_claimed_though_nobody_can_park",
-        [Change("worker/parking.py", "numbers = await self._link.try_once(", "numbers = await self._link.run(")],
+        [Change("worker/queues.py", "numbers = await self._link.try_once(", "numbers = await self._link.run(")],
     ),
     Mutant(
         "slow-search-again-and-again",
         "a look for new queues that is too slow is repeated for ever, and nothing is claimed",
         "tests/worker/test_queues.py::test_a_worker_of_all_queues_claims_though_its_look_for_new_ones_takes_too_long",
-        [Change("worker/search.py", "self._link.try_once(store.used", "self._link.run(store.used")],
+        [Change("worker/queues.py", "self._link.try_once(queue_store.used", "self._link.run(queue_store.used")],
     ),
     Mutant(
         "parks-for-ever",
@@ -2402,6 +2402,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "a claim of a thousand jobs with 1 MiB of arguments each takes a gigabyte, and is late again and again",
         "tests/worker/test_claims.py::test_a_claim_brings_no_more_jobs_than_their_arguments_allow",
         [Change("worker/run.py", "        self._ahead.measure(rows)\n", "")],
+    ),
+    Mutant(
+        "old-backlog",
+        "where a look from the bottom takes too long, a worker that begins never claims what was due before",
+        "tests/worker/test_life.py"
+        "::test_jobs_from_before_a_worker_began_are_claimed_though_its_look_from_the_bottom_takes_too_long",
+        [Change("worker/claim.py", "                self._backlog.begin()\n", "")],
+    ),
+    Mutant(
+        "hints-for-one-claim",
+        "of a backlog below the floors of all, each look for the fleet lets a worker claim no more than once",
+        "tests/worker/test_lanes.py::test_what_others_say_is_followed_until_a_claim_finds_no_more_there",
+        [
+            Change(
+                "worker/queues.py",
+                "            self._hints = {lane: places",
+                "            self._hints = {} and {lane: places",
+            )
+        ],
     ),
     Mutant(
         "broken-outlook",

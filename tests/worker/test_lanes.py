@@ -81,7 +81,7 @@ def test_looks_that_stay_dear_become_rare_until_they_are_cheap_again() -> None:
     floors.looked_below(300.0, took=0.001)
 
     assert (once, twice, floors.are_dear) == (False, True, False)
-    assert pause == pytest.approx(400.0)
+    assert pause == pytest.approx(2_000.0)
     assert [asked, others] == pytest.approx([0.4, 0.2])
 
 
@@ -103,11 +103,27 @@ def test_what_others_say_lowers_a_floor_for_one_look_and_raises_none() -> None:
     assert floors.lanes(["a"], below=False)[PRIORITIES.index(0)].run_at == "2026-01-02"
 
 
+def test_what_others_say_is_followed_until_a_claim_finds_no_more_there() -> None:
+    floors = Floors()
+    floors.raise_to([row("a", 0, "2026-01-05", "1"), row("b", 0, "2026-01-05", "1")])
+    floors.hint("a", 0, "2026-01-01", "2")
+    floors.hint("b", 0, "2026-01-01", "3")
+
+    floors.looked_below(100.0, 0.001, [row("a", 0, "2026-01-02", "4"), row("a", 0, "2026-01-03", "5")])
+    followed = {lane[:2]: lane[2:] for lane in floors.lanes(["a", "b"], below=True)}
+    floors.looked_below(100.0, 0.001, [row("a", 0, "2026-01-06", "6")])
+
+    assert followed["a", 0] == ("2026-01-03", "5")
+    assert followed["b", 0] == ("2026-01-05", "1")
+    assert not floors.is_hinted
+
+
 def test_a_job_below_the_floors_of_all_is_found_by_the_one_that_looks_for_them(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rowlock.worker.queues._DEAR", 0.0)
     monkeypatch.setattr("rowlock.worker.queues._DEAR_PAUSE", (1e9, 1e9))
+    monkeypatch.setattr("rowlock.worker.upkeep._BELOW_FACTOR", 1)
 
     @app.task(name="t")
     async def t() -> None: ...

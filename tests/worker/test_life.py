@@ -19,7 +19,7 @@ from rowlock.db import migrate
 from rowlock.db.errors import Lost
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.store.query import Query
-from rowlock.worker import claim, queues
+from rowlock.worker import claim, queues, upkeep
 from rowlock.worker.worker import Worker
 from tests.depth import deep
 from tests.waiting import auntil, until
@@ -29,7 +29,7 @@ from tests.worker.working import Db, ended, one, work_off, work_until, working
 SOON = timedelta(seconds=1)
 TERMINATE = """select count(pg_terminate_backend(pid)) from pg_stat_activity
     where application_name = %s and datname = current_database()"""
-NO_GRACE = timedelta(0)
+NO_GRACE, HOUR = timedelta(0), timedelta(hours=1)
 
 
 def test_a_killed_workers_jobs_come_back_and_cost_no_attempt(app: Rowlock, db: Db, url: str) -> None:
@@ -483,6 +483,37 @@ def test_the_pause_after_a_fault_grows_and_ends_when_the_worker_is_stopped(
 def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on(
     app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    looks = looks_are_late(monkeypatch)
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    with working(app):
+        until(lambda: looks)
+        for count in (1, 2):
+            quick.enqueue()
+            until(lambda count=count: len(ended(db)) == count)  # type: ignore[misc]
+
+    assert looks == ["lane_due"]  # and no other, for the next one would take as long
+    assert caplog.text.count("a look at all that the queues hold is too slow") == 1
+
+
+def test_jobs_from_before_a_worker_began_are_claimed_though_its_look_from_the_bottom_takes_too_long(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks_are_late(monkeypatch)
+    monkeypatch.setattr(upkeep, "look_below", lambda *_args, **_options: HOUR)  # it would be late, too
+
+    @app.task(name="quick")
+    async def quick() -> None: ...
+
+    app.enqueue_many(quick.bind() for _ in range(30))
+    db.execute("update rowlock.jobs set run_at = now() - interval '1 hour' + random() * interval '1 minute'")
+    work_until(app, lambda: len(ended(db)) == 30, slots=5)
+
+
+def looks_are_late(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Each look from the bottom takes too long; returns those that were taken."""
     looks: list[str] = []
     once = ReconnectingConnection.once
 
@@ -500,15 +531,5 @@ def test_a_look_from_the_bottom_that_takes_too_long_is_given_up_and_claims_go_on
             await connection.execute("set statement_timeout = 0")
         raise AssertionError("PostgreSQL has not ended it")
 
-    @app.task(name="quick")
-    async def quick() -> None: ...
-
     monkeypatch.setattr(ReconnectingConnection, "once", late)
-    with working(app):
-        until(lambda: looks)
-        for count in (1, 2):
-            quick.enqueue()
-            until(lambda count=count: len(ended(db)) == count)  # type: ignore[misc]
-
-    assert looks == ["lane_due"]  # and no other, for the next one would take as long
-    assert caplog.text.count("a look at all that the queues hold is too slow") == 1
+    return looks

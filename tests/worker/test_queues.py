@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 from rowlock import InvalidOption, Rowlock
 from rowlock.store import queues as store
 from rowlock.store.query import Query
-from rowlock.worker import search
+from rowlock.worker import queues as places
 from rowlock.worker.settings import QUEUES
 from tests.waiting import until
 from tests.worker.breaking import is_late
@@ -63,9 +63,9 @@ def test_queues_without_jobs_are_forgotten_unless_a_look_for_them_is_dear(
         return used(known)
 
     monkeypatch.setattr(store, "used", spied)
-    monkeypatch.setattr(search, "_EVERY", 0.01)
-    monkeypatch.setattr(search, "_ANEW_EVERY", 0.01)
-    monkeypatch.setattr(search, "_DEAR", 0.0)
+    monkeypatch.setattr(places, "_SEARCH_EVERY", 0.01)
+    monkeypatch.setattr(places, "_ANEW_EVERY", 0.01)
+    monkeypatch.setattr(places, "_DEAR_SEARCH", 0.0)
 
     @app.task(name="t")
     async def t() -> None: ...
@@ -76,7 +76,7 @@ def test_queues_without_jobs_are_forgotten_unless_a_look_for_them_is_dear(
         asked.clear()
         until(lambda: asked.count(()) >= 3)
         dear = one(db, "select queues from rowlock.workers")
-        monkeypatch.setattr(search, "_DEAR", inf)
+        monkeypatch.setattr(places, "_DEAR_SEARCH", inf)
         until(lambda: one(db, "select queues from rowlock.workers") == ["default"])
 
     assert dear == ["default", "gone"]

@@ -21,12 +21,10 @@ from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, queues, schema
 from rowlock.store.claim import Lane
 from rowlock.worker.counts import Counts
-from rowlock.worker.parking import Parking
-from rowlock.worker.queues import Floors, Queues, in_order
+from rowlock.worker.queues import BacklogSearch, Floors, Parking, Queues, QueueSearch, in_order
 from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.refused import SINGLY, TRIES, Singly
 from rowlock.worker.run import Runner
-from rowlock.worker.search import QueueSearch
 
 log = logging.getLogger("rowlock.worker")
 
@@ -93,6 +91,7 @@ class Claimer:
         self._looked_below = True
         self._parking = Parking(link=link, worker=worker)
         self._search = QueueSearch(link=link, queues=queues, parking=self._parking, worker=worker)
+        self._backlog = BacklogSearch(link=link)
         self._looks: list[float] = []
         self._streak = 0
         self._hollow = 0  # notifications in a row for which nothing was found
@@ -103,12 +102,15 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim until stopped."""
-        while room := await self._room():
-            self._wake.clear()
-            found = await self._claim_suspect()
-            if found < room:
-                found += await self._claim(room - found)
-            await self._rest(found=found, room=room)
+        try:
+            while room := await self._room():
+                self._wake.clear()
+                found = await self._claim_suspect()
+                if found < room:
+                    found += await self._claim(room - found)
+                await self._rest(found=found, room=room)
+        finally:
+            await self._backlog.close()
 
     def stop(self) -> None:
         """Claim no more. One that is under way is let finish: cancelled, it might be committed after we have left."""
@@ -213,7 +215,7 @@ class Claimer:
         ended = time.monotonic()
         in_order(rows, lanes)
         if below:
-            self.floors.looked_below(ended, ended - started)
+            self.floors.looked_below(ended, ended - started, rows if len(rows) == room else ())
         self._looked_below = below
         self._idle = not rows
         self.floors.raise_to(rows)
@@ -250,12 +252,13 @@ class Claimer:
                 return False
             self.floors.looked_below(time.monotonic(), max(_LATE, time.monotonic() - started))
             log.warning(
-                "a look at all that the queues hold is too slow (%s): jobs that became due while nobody looked wait; "
-                "something holds back vacuum, rowlock doctor says what",
+                "a look at all that the queues hold is too slow (%s): jobs that became due while nobody looked wait "
+                "for one that may take minutes; something holds back vacuum, rowlock doctor says what",
                 error,
             )
-            [now] = await self._link.run(schema.now())
-            self.floors.settle(self._queues.names, str(now - _LATELY))
+            for now in await self._link.try_once(schema.now()) or ():
+                self.floors.settle(self._queues.names, str(now - _LATELY))
+                self._backlog.begin()
             return False
         took = time.monotonic() - started
         self.floors.looked_below(time.monotonic(), took)

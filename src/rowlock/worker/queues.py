@@ -1,10 +1,15 @@
-"""Queues: which queues a worker serves, in which order, and from which place on."""
+"""Queues: which a worker serves, from which place on, and hints of new jobs."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from math import inf
 from operator import itemgetter
 
 from rowlock.db.worker_connection import ReconnectingConnection
@@ -13,6 +18,7 @@ from rowlock.model.ids import NIL
 from rowlock.model.names import check_queue
 from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import DEFAULT_QUEUE, Handler
+from rowlock.store import queues as queue_store
 from rowlock.store import workers
 from rowlock.store.claim import PRIORITIES, Lane
 
@@ -113,7 +119,7 @@ _BUSY_PAUSE = (20.0, 10.0)
 # Six idle workers with a look a second took two thirds of a core after a million jobs under a held snapshot. From here
 # on one worker looks for the fleet and tells the others where a job waits; their own looks become rare.
 _DEAR = 0.004
-_DEAR_PAUSE = (20_000.0, 900.0)
+_DEAR_PAUSE = (100_000.0, 3_600.0)
 _ASKED_PAUSE = (20.0, 10.0)
 # One slow look may be the machine's fault, but not if it took so many seconds.
 _DEAR_LOOKS = 2
@@ -154,10 +160,11 @@ class Floors:
             factor, longest = _ASKED_PAUSE if self._is_asked else _DEAR_PAUSE
         return max(0.0, self._looked_at + min(factor * self._look_took, longest) - now)
 
-    def looked_below(self, now: float, took: float) -> None:
-        """A look from the bottom has been taken, and how long it took."""
+    def looked_below(self, now: float, took: float, rows: Sequence[ClaimedJob] = ()) -> None:
+        """A look from the bottom has been taken, and how long it took. After `rows`, in order, there may be more."""
         if self._hints:  # that was no look from the bottom
-            self._hints.clear()
+            places = {(row.queue, row.priority): (row.run_at, row.id) for row in rows}
+            self._hints = {lane: places[lane] for lane in self._hints if places.get(lane, _TOP) < self._floors[lane]}
             return
         self._looked_at, self._look_took = now, took
         self._dear_looks = 0 if took < _DEAR else self._dear_looks + (1 if took < _NO_CHANCE else _DEAR_LOOKS)
@@ -219,6 +226,7 @@ class Floors:
                 floors[lane] = place
 
 
+_TOP = ("infinity", NIL)
 _PLACE = itemgetter(ClaimedJob._fields.index("run_at"), ClaimedJob._fields.index("id"))
 
 
@@ -228,3 +236,163 @@ def in_order(rows: list[ClaimedJob], lanes: Sequence[Lane]) -> None:
     if len({(row.queue, row.priority) for row in rows}) > 1:
         rank = {(lane.queue, lane.priority): number for number, lane in enumerate(lanes)}
         rows.sort(key=lambda row: rank[row.queue, row.priority])
+
+
+# Hints: what a worker sends beside its claims, and can do without. What is wrong with such a statement alone, a lock on
+# `parkings` or a look that is late, must not stop claims: each is tried once, and takes at most this share of the time.
+_SHARE = 0.02
+
+# An enqueue finds the last 400 parkings. A worker that is so many behind, or is never so idle that it learns how many
+# there have been since, sees if another is found in its place, else it parks anew; once in so many seconds.
+_BEHIND = 200
+_RENEW_EVERY = 10.0
+# One that cannot park tries again after so many seconds.
+_PARK_AFTER = 1.0
+
+
+class Parking:
+    """How a worker that finds nothing asks to be notified of new jobs. If it cannot, it looks once a second."""
+
+    def __init__(self, *, link: ReconnectingConnection, worker: str) -> None:
+        self._link = link
+        self._worker = worker
+        self.is_parked = False
+        self._number = 0  # of our last parking
+        self._renew_at = inf
+        self._retry_at = 0.0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it is worth trying: not where no notification comes in, nor soon after it has failed."""
+        return self._link.hears and time.monotonic() >= self._retry_at
+
+    async def park(self, queues: Iterable[str]) -> None:
+        """Ask to be notified of new jobs; when parked, see that we still are."""
+        started = time.monotonic()
+        query = workers.park(worker=self._worker, queues=queues, before=self._number, renews=self.is_parked)
+        numbers = await self._link.try_once(query)
+        self.is_parked = numbers is not None
+        if numbers is None:
+            self._failed(started)
+        else:
+            [self._number] = numbers
+            self._renew_at = time.monotonic() + _RENEW_EVERY
+
+    def is_old(self, *, latest: float = inf) -> bool:
+        """Whether it is time to see if we still are; `latest` is the number of the latest parking, if it is known."""
+        return self.is_parked and latest - self._number >= _BEHIND and time.monotonic() >= self._renew_at
+
+    async def unpark(self, queues: Iterable[str]) -> None:
+        """Ask not to be notified any more. If that fails, we are notified in vain until we park anew."""
+        self.is_parked = False
+        started = time.monotonic()
+        query = workers.unpark(worker=self._worker, queues=queues, number=self._number)
+        if await self._link.try_once(query) is None:
+            self._failed(started)
+
+    def _failed(self, started: float) -> None:
+        took = time.monotonic() - started
+        self._retry_at = started + took + max(_PARK_AFTER, took / _SHARE)
+
+
+# How often a worker of all queues looks for new ones, which lie between those that it knows.
+_SEARCH_EVERY = 1.0
+# How often it looks whether those that it knows have jobs. That look walks all that is dead in them under a held
+# snapshot, 0.2 s for a million jobs, and forgetting a queue saves little: so it may take a much smaller share.
+_ANEW_EVERY = 60.0
+_ANEW_SHARE = 0.0005
+_ANEW_AT_LEAST_EVERY = 900.0
+# What is dead in a forgotten queue is walked by each look for new ones: after so dear a look, no queue is forgotten.
+_DEAR_SEARCH = 0.02
+
+
+class QueueSearch:
+    """How a worker of all queues finds those that it does not know, and forgets those that have no jobs any more.
+
+    Where a look fails or is late, it goes on with those that it knows.
+    """
+
+    def __init__(self, *, link: ReconnectingConnection, queues: Queues, parking: Parking, worker: str) -> None:
+        self._link = link
+        self._queues = queues
+        self._parking = parking
+        self._worker = worker
+        self._told = queues.names  # the queues on the worker's row
+        self._next = 0.0 if queues.is_all else inf
+        # The first look, too, leaves out the queues of our tasks: what is dead there must not hold up a start.
+        self._next_anew = time.monotonic() + _ANEW_EVERY
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for a look."""
+        return time.monotonic() >= self._next
+
+    async def look(self) -> bool:
+        """Whether it has changed which queues we look into."""
+        started = time.monotonic()
+        found = await self._find(started)
+        changed = found is not None and not self._queues.knows(found) and await self._learn(found)
+        if self._told != self._queues.names:
+            told = await self._link.try_once(workers.serve(worker=self._worker, queues=self._queues.names))
+            self._told = self._told if told is None else self._queues.names
+        ended = time.monotonic()
+        self._next = ended + max(_SEARCH_EVERY, (ended - started) / _SHARE)
+        return changed
+
+    async def _find(self, started: float) -> Sequence[str] | None:
+        anew, known = started >= self._next_anew, self._queues.names
+        found = await self._link.try_once(queue_store.used(() if anew else known))
+        took = time.monotonic() - started
+        if anew:
+            self._next_anew = started + took + min(max(_ANEW_EVERY, took / _ANEW_SHARE), _ANEW_AT_LEAST_EVERY)
+        return found if found is None or (anew and took < _DEAR_SEARCH) else [*known, *found]
+
+    async def _learn(self, found: Sequence[str]) -> bool:
+        new = sorted({*found} - {*self._queues.names})
+        channels = await self._link.try_once(queue_store.channels(new)) if new else []
+        if channels is None:
+            return False
+        if self._parking.is_parked:
+            await self._parking.unpark(self._queues.names)  # from those before
+        self._queues.learn(found)
+        if channels:
+            await self._link.listen_to(channels)
+        return True
+
+
+_BACKLOG = "backlog"
+_BACKLOG_EVERY = timedelta(minutes=15)
+# A look over a million dead rows takes 75 ms, from memory.
+_PATIENCE = 300.0
+
+
+class BacklogSearch:
+    """The look for jobs from before this worker began, where one from the bottom takes longer than a statement may.
+
+    One worker of the fleet takes it, on a connection of its own and with more patience, and notifies all of the places
+    where jobs wait. Each of them claims from there on, until there is nothing more.
+    """
+
+    def __init__(self, *, link: ReconnectingConnection) -> None:
+        self._link = link.another(name="rowlock look", deadline=_PATIENCE)
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Look, unless we are at it, or another worker has looked lately."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look())
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _look(self) -> None:
+        try:
+            turns = await self._link.try_once(workers.take_turn(_BACKLOG, every=_BACKLOG_EVERY))
+            if turns and turns[0].ours and await self._link.try_once(queue_store.tell()) is not None:
+                await self._link.try_once(workers.finish_duty(_BACKLOG))
+        finally:
+            await self._link.close()

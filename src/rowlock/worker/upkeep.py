@@ -96,17 +96,18 @@ def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, 
     }
 
 
-# One worker looks from the bottom for all; this many times what a look took lie between two.
+# One worker looks from the bottom for all; this many times what a look took lie between two, five minutes at most.
 _BELOW = "below"
 _BELOW_EVERY = timedelta(seconds=1.5)
-_BELOW_FACTOR = 400
+_BELOW_FACTOR = 1_000
+_BELOW_AT_LEAST_EVERY = timedelta(minutes=5)
 
 
 def look_below(connection: ReconnectingSyncConnection, *, floors: Floors) -> timedelta:
     """Look from the bottom for the whole fleet, while that is too dear for each; returns how soon to look again."""
     if not floors.are_dear:
         return _BELOW_EVERY
-    pause = max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took))
+    pause = min(max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took)), _BELOW_AT_LEAST_EVERY)
     if connection.turn(_BELOW, every=pause * _LATELY).ours:
         started = time.monotonic()
         connection.run(queues.tell())

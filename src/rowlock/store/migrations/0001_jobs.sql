@@ -615,7 +615,7 @@ create table rowlock.duties (
 insert into rowlock.duties (name)
 values
     ('rescue'), ('schedules'), ('partitions'), ('lost'), ('below'), ('waiters'), ('pauses'), ('expired'), ('failures'), ('keys'),
-    ('retention'), ('merging'), ('minutes'), ('firings');
+    ('retention'), ('merging'), ('minutes'), ('firings'), ('backlog');
 
 -- When somebody last looked for dead workers, in milliseconds since 1970. Every worker reads it all the time and one of them
 -- writes it, so it is a sequence: the one thing that PostgreSQL overwrites in place, and that no held snapshot makes slower.
