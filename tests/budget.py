@@ -27,7 +27,7 @@ BUDGET = {
     "tests/store": Budget(245, 35),
     "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
-    "tests/worker": Budget(460, 150),
+    "tests/worker": Budget(485, 155),
     "tests/workflow": Budget(455, 60),
 }
 

@@ -11,6 +11,29 @@ from tests.mutants.mutant import Change, Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "log-raises",
+        "a filter of the app that raises keeps a finished job from being settled, and its slot for ever",
+        "tests/worker/test_logs.py::test_a_filter_that_raises_costs_neither_an_outcome_nor_a_slot",
+        [
+            Change("db/safe_logger.py", "except Exception as error:", "except MemoryError as error:"),
+            Change(
+                "worker/run.py",
+                "            self._finished(row, outcome)  # before anything is said of it: that is the app's code, too\n"
+                "            self._report(row, outcome, took, attempt.error)\n",
+                "            self._report(row, outcome, took, attempt.error)\n            self._finished(row, outcome)\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "log-extra",
+        "a record factory that has set a name of ours makes every record about a job a KeyError",
+        "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",
+        [
+            Change("db/safe_logger.py", "exc_info), function)", "exc_info), function, extra)"),
+            Change("db/safe_logger.py", "            vars(record).update(extra or {})\n", ""),
+        ],
+    ),
+    Mutant(
         "flow-handed-back-is-false",
         "a worker that is stopped while it undoes ends the workflow, and the other undos never run",
         "tests/workflow/test_undo_to_its_end.py::test_what_a_stopped_worker_has_not_undone_the_next_one_undoes",
@@ -1828,7 +1851,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a line of the log for each of 100,000 jobs whose code is missing",
         "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",
         [
-            Change("worker/logs.py", "if (row.task, reason) in self._more:", "if False:"),
+            Change("worker/logs.py", "if group in self._more:", "if False:"),
         ],
     ),
     Mutant(

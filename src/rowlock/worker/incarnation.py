@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import time
@@ -13,6 +12,7 @@ from functools import partial
 from uuid import uuid4
 
 from rowlock.db.handler_connections import HandlerConnections
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
@@ -38,7 +38,7 @@ from rowlock.worker.transaction import TransactionResources
 from rowlock.worker.upkeep import Hastener
 from rowlock.workflow.attempt import MOST_CRASHES
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # What all of the end may take together once the grace period is over: longer means that the database is not there. With
 # what the command line needs to end the process, it is under the five seconds that are promised.

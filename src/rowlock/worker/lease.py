@@ -7,7 +7,6 @@ fails is soon tried again.
 
 from __future__ import annotations
 
-import logging
 import random
 import socket
 import threading
@@ -21,13 +20,14 @@ from math import inf
 from typing import Final
 
 from rowlock.db.errors import Unreachable, first_line
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store import schema, workers
 from rowlock.store.workers import Renewed
 from rowlock.worker.loop_watchdog import PING_EVERY, LoopWatchdog
 from rowlock.worker.settings import Timing
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
 _LONGEST_PAUSE = 0.5

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import InvalidOption
 from rowlock.model.ids import NIL
@@ -16,7 +16,7 @@ from rowlock.model.spec import DEFAULT_QUEUE, Handler
 from rowlock.store import workers
 from rowlock.store.claim import PRIORITIES, Lane
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Every queue that there is.
 ALL = "*"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import time
@@ -13,6 +12,7 @@ from importlib.metadata import version
 
 from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.within import Within
 from rowlock.model.spec import Handler, Keep
@@ -26,7 +26,7 @@ from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Retention
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # How far back a worker that was cut off looks for its jobs among those rescued.
 _PARDON_WITHIN = timedelta(days=1)

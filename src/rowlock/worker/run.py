@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from contextvars import copy_context
 from datetime import timedelta
 from typing import Protocol
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.model.failure import describe
 from rowlock.model.outcome import Cancelled, Committed, Failed, HandedBack, Outcome, Succeeded, Unsettled
 from rowlock.model.row import ClaimedJob
@@ -27,7 +27,7 @@ from rowlock.worker.threads import HandlerThreads
 from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # What may be finished and not yet settled before claims wait for settles.
 _MOST_UNSETTLED = 4_000
@@ -329,15 +329,16 @@ class Runner:
             self._ahead.ended()
         self._prefetch.ran(took)
         if isinstance(outcome, Committed):
-            self._counts.ended(row, Succeeded(outcome.result), took, ended)
-            self._report(row, Succeeded(outcome.result), took, None)
+            outcome = Succeeded(outcome.result)
+            self._counts.ended(row, outcome, took, ended)
             self.settled([row])
+            self._report(row, outcome, took, None)
         elif attempt.lost is None:
             if attempt.cancel_requested and row.version is None:  # a workflow is undone first
                 outcome = Cancelled("asked")
             self._counts.ended(row, outcome, took, ended)
+            self._finished(row, outcome)  # before anything is said of it: that is the app's code, too
             self._report(row, outcome, took, attempt.error)
-            self._finished(row, outcome)
         else:
             self._discard(row)
         attempt.error = None  # whose frames know the attempt

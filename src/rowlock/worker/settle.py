@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Protocol
 
 from rowlock.db.errors import Lost, Refused
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
@@ -29,7 +29,7 @@ from rowlock.worker.refused import Finished, RefusedOutcomes, is_aside
 from rowlock.worker.step_recorder import StepRecorder
 from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 _LARGEST_BATCH = 1_000
 # Tries of a batch before it is taken apart.

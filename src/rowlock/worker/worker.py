@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Self
 
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.threads import in_own_thread
 from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.model.spec import Handler, Keep
@@ -25,7 +25,7 @@ from rowlock.worker.registration import WorkerConfig
 from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Between two incarnations of which the first has ended by a fault of ours.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
