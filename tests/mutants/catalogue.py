@@ -25,6 +25,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "leave-waits-for-the-refused",
+        "a worker that stops waits for what PostgreSQL refuses, and leaves its jobs to be rescued with a crash",
+        "tests/worker/test_leaving.py::test_what_postgresql_refuses_goes_back_without_a_crash_and_its_worker_leaves",
+        [
+            Change(
+                "worker/incarnation.py",
+                "flush(patience=_APART_WITHIN, until=until)",
+                "flush(patience=_LEAVE_WITHIN, until=until + _LEAVE_WITHIN)",
+            ),
+        ],
+    ),
+    Mutant(
         "log-extra",
         "a record factory that has set a name of ours makes every record about a job a KeyError",
         "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",
