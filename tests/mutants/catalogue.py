@@ -37,6 +37,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "clock-forward-at-start",
+        "a worker that starts just after the clock was put forward rescues everything from the living",
+        "tests/worker/test_clock_steps.py"
+        "::test_a_worker_that_starts_rescues_nobody_where_the_clock_may_just_have_been_put_forward",
+        [Change("worker/registration.py", "        self._lease.began(unwatched)\n", "")],
+    ),
+    Mutant(
         "log-extra",
         "a record factory that has set a name of ours makes every record about a job a KeyError",
         "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",

@@ -67,9 +67,18 @@ class Lease:
             self.set_back += timedelta(seconds=self._offset - offset)
         self._offset = offset
 
+    def began(self, unwatched: float | None) -> None:
+        """The worker has just registered; for so many seconds, by the database's clock, nobody had looked for the dead.
+
+        Those that live look all the time. So there were none; or that clock was put forward a moment ago.
+        """
+        if unwatched is not None and unwatched > self._lasts:
+            log.info("nobody has looked for dead workers for %.0f s: nobody is rescued for one lease", unwatched)
+            self._settles = self.now() + self._lasts
+
     @property
     def is_unsettled(self) -> bool:
-        """Whether the database's clock was put forward lately: the living have had no time yet to renew by it."""
+        """Whether the database's clock may have been put forward lately: the living have not yet renewed by it."""
         return self.now() < self._settles
 
     @staticmethod

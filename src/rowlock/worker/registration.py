@@ -109,7 +109,7 @@ class Registration:
         make_partitions(self._connection.open(), config.schema, longest=self._retention.longest)
         self._retention.learn(self._connection.run(queues.settings()))
         sent = self._lease.now()
-        [now] = self._connection.run(
+        [(now, unwatched)] = self._connection.run(
             workers.register(
                 worker=self._worker,
                 host=socket.gethostname(),
@@ -125,6 +125,7 @@ class Registration:
             )
         )
         self._lease.renewed(sent, now)
+        self._lease.began(unwatched)
         enter()
         self._counts.begin(now)
         config.boot.begin(self._connection, now)
