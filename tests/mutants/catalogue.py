@@ -44,6 +44,13 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("worker/registration.py", "        self._lease.began(unwatched)\n", "")],
     ),
     Mutant(
+        "threads-of-earlier-incarnations",
+        "the threads that a lost lease has left behind are not counted, and as many are started beside them",
+        "tests/worker/test_runner.py"
+        "::test_threads_that_one_incarnation_has_left_behind_are_stuck_in_the_next_one_and_take_its_room",
+        [Change("worker/threads.py", "self.size - self._inherited)", "self.size)")],
+    ),
+    Mutant(
         "log-extra",
         "a record factory that has set a name of ours makes every record about a job a KeyError",
         "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",

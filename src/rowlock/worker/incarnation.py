@@ -22,6 +22,7 @@ from rowlock.model.row import ClaimedJob, Orphan
 from rowlock.store import jobs, queues, workers
 from rowlock.store import upkeep as upkeep_store
 from rowlock.worker import upkeep
+from rowlock.worker.call import Returned
 from rowlock.worker.claim import Claimer
 from rowlock.worker.counts import Counts
 from rowlock.worker.lease import Chore, Lease, Renewer
@@ -34,6 +35,7 @@ from rowlock.worker.rescue import Rescuer
 from rowlock.worker.run import Runner
 from rowlock.worker.schedule import LOOK_EVERY, Firer
 from rowlock.worker.settle import Breakers, Retention, Settler
+from rowlock.worker.threads import HandlerThreads
 from rowlock.worker.transaction import TransactionResources
 from rowlock.worker.upkeep import Hastener
 from rowlock.workflow.attempt import MOST_CRASHES
@@ -62,9 +64,15 @@ class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
     def __init__(
-        self, config: WorkerConfig, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
+        self,
+        config: WorkerConfig,
+        server: Server,
+        *,
+        threads: HandlerThreads[Returned],
+        predecessors: Sequence[str] = (),
+        faults: Faults = (0, None),
     ) -> None:
-        """`predecessors` and `faults` are as in Registration."""
+        """`threads` are those of all incarnations; `predecessors` and `faults` are as in Registration."""
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
@@ -85,7 +93,7 @@ class Incarnation:
         late = config.deadline.total_seconds()
         self._lent = HandlerConnections(server, config.schema, within=config.within, deadline=late)
         self._marker = StartMarker(due=self._settler.wake)
-        self._runner = self._make_runner()
+        self._runner = self._make_runner(threads)
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.side_tasks = [self._canceller, self._marker]
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
@@ -124,12 +132,12 @@ class Incarnation:
             is_ours=lambda: self._lease.left > 0,
         )
 
-    def _make_runner(self) -> Runner:
+    def _make_runner(self, threads: HandlerThreads[Returned]) -> Runner:
         config = self._config
         return Runner(
             handlers=config.handlers,
             slots=config.slots,
-            threads=config.threads,
+            threads=threads,
             finished=self._settler.add,
             marker=self._marker,
             progress=self._settler.progress.update,

@@ -56,7 +56,7 @@ class Runner:
         *,
         handlers: Mapping[str, Handler],
         slots: int,
-        threads: int,
+        threads: HandlerThreads[Returned],
         finished: Callable[[ClaimedJob, Unsettled], None],
         counts: Counts,
         marker: StartMarker,
@@ -69,7 +69,8 @@ class Runner:
     ) -> None:
         """`on_exhausted` is called when so many attempts are stuck that this process should be replaced."""
         self._slots = slots
-        self._threads: HandlerThreads[Returned] = HandlerThreads(threads)
+        threads.begin()
+        self._threads = threads
         self._caller = Caller(
             handlers=handlers,
             in_thread=self._threads.run,
@@ -85,7 +86,7 @@ class Runner:
         self._counts = counts
         self._report = AttemptLog()
         self._on_exhausted = on_exhausted
-        self._exhausted_at = min(_MOST_STUCK, threads)
+        self._exhausted_at = min(_MOST_STUCK, threads.size)
         self._prefetch = PrefetchSize(slots)
         self._ahead = PrefetchQueue(handlers, self._free_threads)
         self._in_threads = 0  # attempts of sync tasks
