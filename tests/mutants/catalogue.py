@@ -51,6 +51,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("worker/threads.py", "self.size - self._inherited)", "self.size)")],
     ),
     Mutant(
+        "fence-in-a-block",
+        "a fence that is asked for inside of a REPEATABLE READ block fails its end in every attempt",
+        "tests/worker/test_fence.py::test_it_is_asked_for_before_the_block_that_ends_the_job",
+        [Change("worker/attempt.py", "if self._row.token in self._resources.open:", "if False:")],
+    ),
+    Mutant(
         "log-extra",
         "a record factory that has set a name of ours makes every record about a job a KeyError",
         "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",
@@ -465,8 +471,8 @@ MUTANTS: tuple[Mutant, ...] = (
             Change("worker/incarnation.py", "from uuid import uuid4", "from uuid import UUID, uuid4"),
             Change(
                 "store/sql/worker_register.sql",
-                "returning extract",
-                "on conflict (id) do update set lease = excluded.lease, pid = excluded.pid\nreturning extract",
+                "set lease = rowlock.now() + excluded.lasts",
+                "set lease = excluded.lease, pid = excluded.pid",
             ),
         ],
     ),
