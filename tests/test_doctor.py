@@ -272,6 +272,10 @@ AMONG_THE_ROWS = {
         SCHEDULE.format(columns="paused_at", values="now() - interval '2 days'", next_at="'1 hour'::interval"),
         {"schedules": "amber"},
     ),
+    "a schedule that fired while the clock was ahead": (
+        SCHEDULE.format(columns="last_at", values="now() + interval '9 hours'", next_at="'10 hours'::interval"),
+        {"schedules": "amber"},
+    ),
     "a schedule whose job does not end": (
         f"""{SCHEDULE.format(columns="held", values="null", next_at="'1 hour'::interval")};
             insert into rowlock.firings
