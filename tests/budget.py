@@ -27,7 +27,7 @@ BUDGET = {
     "tests/store": Budget(245, 35),
     "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
-    "tests/worker": Budget(470, 155),
+    "tests/worker": Budget(495, 160),
     "tests/workflow": Budget(455, 60),
 }
 

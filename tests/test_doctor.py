@@ -195,7 +195,7 @@ MINUTE = """insert into rowlock.minutes values (date_trunc('minute', now()) - in
 IN_THE_SCHEMA = {
     "a dropped index": ("drop index rowlock.jobs_ready", {"objects": "red", "claim index": "red"}),
     "a dropped function": ("drop function rowlock.cancel", {"objects": "red"}),
-    "a dropped column": ("alter table rowlock.workers drop column stopping", {"objects": "red"}),
+    "a dropped column": ("alter table rowlock.signals drop column taken_at", {"objects": "red"}),
     "a changed function": (
         "create or replace function rowlock.channel(queue text) returns text language sql return 'x' || queue",
         {"objects": "red"},
@@ -270,6 +270,10 @@ AMONG_THE_ROWS = {
     ),
     "a forgotten schedule": (
         SCHEDULE.format(columns="paused_at", values="now() - interval '2 days'", next_at="'1 hour'::interval"),
+        {"schedules": "amber"},
+    ),
+    "a schedule that fired while the clock was ahead": (
+        SCHEDULE.format(columns="last_at", values="now() + interval '9 hours'", next_at="'10 hours'::interval"),
         {"schedules": "amber"},
     ),
     "a schedule whose job does not end": (

@@ -777,6 +777,14 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
 
     assert (first.code, second.code) == ("running", "claimed")
     assert second.says.startswith("Claimed ahead by h:26111")
+    assert second.says.endswith("it has not begun yet.")
+
+    db.execute("update rowlock.workers set blocked = 42, blocked_by = 'computes 01a1'")
+    third = app.explain(ahead)
+
+    assert third.code == "claimed"
+    assert "it has not begun yet. But h:26111" in third.says
+    assert "computes 01a1" in third.says
 
 
 @pytest.mark.parametrize(

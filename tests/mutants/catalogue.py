@@ -11,6 +11,61 @@ from tests.mutants.mutant import Change, Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
+        "log-raises",
+        "a filter of the app that raises keeps a finished job from being settled, and its slot for ever",
+        "tests/worker/test_logs.py::test_a_filter_that_raises_costs_neither_an_outcome_nor_a_slot",
+        [
+            Change("db/safe_logger.py", "except Exception as error:", "except MemoryError as error:"),
+            Change(
+                "worker/run.py",
+                "            self._finished(row, outcome)  # before anything is said of it: that is the app's code, too\n"
+                "            self._report(row, outcome, took, attempt.error)\n",
+                "            self._report(row, outcome, took, attempt.error)\n            self._finished(row, outcome)\n",
+            ),
+        ],
+    ),
+    Mutant(
+        "leave-waits-for-the-refused",
+        "a worker that stops waits for what PostgreSQL refuses, and leaves its jobs to be rescued with a crash",
+        "tests/worker/test_leaving.py::test_what_postgresql_refuses_goes_back_without_a_crash_and_its_worker_leaves",
+        [
+            Change(
+                "worker/incarnation.py",
+                "flush(patience=_APART_WITHIN, until=until)",
+                "flush(patience=_LEAVE_WITHIN, until=until + _LEAVE_WITHIN)",
+            ),
+        ],
+    ),
+    Mutant(
+        "clock-forward-at-start",
+        "a worker that starts just after the clock was put forward rescues everything from the living",
+        "tests/worker/test_clock_steps.py"
+        "::test_a_worker_that_starts_rescues_nobody_where_the_clock_may_just_have_been_put_forward",
+        [Change("worker/registration.py", "        self._lease.began(unwatched)\n", "")],
+    ),
+    Mutant(
+        "threads-of-earlier-incarnations",
+        "the threads that a lost lease has left behind are not counted, and as many are started beside them",
+        "tests/worker/test_runner.py"
+        "::test_threads_that_one_incarnation_has_left_behind_are_stuck_in_the_next_one_and_take_its_room",
+        [Change("worker/threads.py", "self.size - self._inherited)", "self.size)")],
+    ),
+    Mutant(
+        "fence-in-a-block",
+        "a fence that is asked for inside of a REPEATABLE READ block fails its end in every attempt",
+        "tests/worker/test_fence.py::test_it_is_asked_for_before_the_block_that_ends_the_job",
+        [Change("worker/attempt.py", "if self._row.token in self._resources.open:", "if False:")],
+    ),
+    Mutant(
+        "log-extra",
+        "a record factory that has set a name of ours makes every record about a job a KeyError",
+        "tests/worker/test_logs.py::test_the_fields_of_a_job_win_over_those_of_a_record_factory",
+        [
+            Change("db/safe_logger.py", "exc_info), function)", "exc_info), function, extra)"),
+            Change("db/safe_logger.py", "            vars(record).update(extra or {})\n", ""),
+        ],
+    ),
+    Mutant(
         "flow-handed-back-is-false",
         "a worker that is stopped while it undoes ends the workflow, and the other undos never run",
         "tests/workflow/test_undo_to_its_end.py::test_what_a_stopped_worker_has_not_undone_the_next_one_undoes",
@@ -416,8 +471,8 @@ MUTANTS: tuple[Mutant, ...] = (
             Change("worker/incarnation.py", "from uuid import uuid4", "from uuid import UUID, uuid4"),
             Change(
                 "store/sql/worker_register.sql",
-                "returning extract",
-                "on conflict (id) do update set lease = excluded.lease, pid = excluded.pid\nreturning extract",
+                "set lease = rowlock.now() + excluded.lasts",
+                "set lease = excluded.lease, pid = excluded.pid",
             ),
         ],
     ),
@@ -1828,7 +1883,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a line of the log for each of 100,000 jobs whose code is missing",
         "tests/worker/test_run.py::test_jobs_of_a_task_without_code_are_a_line_and_then_a_count",
         [
-            Change("worker/logs.py", "if (row.task, reason) in self._more:", "if False:"),
+            Change("worker/logs.py", "if group in self._more:", "if False:"),
         ],
     ),
     Mutant(

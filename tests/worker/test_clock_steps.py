@@ -1,4 +1,4 @@
-"""The database's clock is set back: what was due goes on to be due."""
+"""The database's clock is set back, and what was due goes on to be due; or put forward, and nobody is dead by it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pytest
 
 from rowlock import Context, Retry, Rowlock
 from rowlock.model.outcome import Retried
-from rowlock.store import clock
+from rowlock.store import clock, workers
 from rowlock.testing import drain
 from rowlock.worker import queues, upkeep
 from tests.engine import Engine
 from tests.rows import travel
-from tests.worker.working import Db, one, work_until
+from tests.waiting import until
+from tests.worker.working import Db, one, work_until, working
 
 HOUR = timedelta(hours=1)
+# Jobs of workers that are not on the books, or dead, were looked for lately.
+SWEPT = "select done and begun_at > rowlock.now() - interval '1 minute' from rowlock.duties where name = 'lost'"
 
 
 def test_what_was_enqueued_for_at_once_runs_at_once_after_the_clock_was_set_back(
@@ -196,3 +199,22 @@ def test_a_worker_that_starts_after_the_clock_was_set_back_brings_forward_what_i
 
     assert one(db, "select id::text from rowlock.jobs") == str(tomorrow.id)
     assert one(db, "select run_at > rowlock.now() + interval '23 hours' from rowlock.jobs")
+
+
+@pytest.mark.parametrize(("seconds", "may_live"), [(3600, True), (10, False)])
+def test_a_worker_that_starts_rescues_nobody_where_the_clock_may_just_have_been_put_forward(
+    app: Rowlock, url: str, db: Db, seconds: int, *, may_live: bool
+) -> None:
+    living = Engine(url, lease=timedelta(seconds=2))
+    living.enqueue()
+    [job] = living.claim()
+    living.run(workers.find_dead(worker=living.worker, pause=timedelta(0)))
+
+    travel(db, timedelta(seconds=seconds))
+    with working(app, lease=timedelta(seconds=30)):
+        until(lambda: one(db, SWEPT))
+        still_its_own = one(db, "select token::text is not distinct from %s from rowlock.jobs", job.token)
+        renewed = living.run(workers.renew(worker=living.worker))
+    living.close()
+
+    assert (still_its_own, len(renewed)) == ((True, 1) if may_live else (False, 0))

@@ -117,6 +117,35 @@ def test_in_a_test_it_is_asked_on_the_connection_that_is_drained(app: Rowlock, d
     assert [fence.attempt for fence in fences] == [1, 1]
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_it_is_asked_for_before_the_block_that_ends_the_job(app: Rowlock, db: Db, *, before: bool) -> None:
+    fences: list[Fence] = []
+
+    @app.task(name="sync", retry=Retry.none())
+    def sync_job() -> None:
+        if before:
+            fences.append(current_job().fence())
+        with current_job().transaction():
+            fences.append(current_job().fence())
+
+    @app.task(name="async", retry=Retry.none())
+    async def async_job() -> None:
+        if before:
+            fences.append(await current_job().afence())
+        async with current_job().transaction():
+            fences.append(await current_job().afence())
+
+    app.enqueue_many([sync_job.bind(), async_job.bind()])
+    work_off(app, db)
+
+    states = [row[:2] for row in db.execute("select state, errors[1]->>'message' from rowlock.history order by state")]
+    if before:
+        assert (states, len(fences)) == ([("succeeded", None)] * 2, 4)
+    else:
+        assert [state for state, _ in states] == ["failed"] * 2
+        assert all("call it before the `current_job().transaction()` block" in message for _, message in states)
+
+
 # Lost
 
 

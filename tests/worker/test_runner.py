@@ -19,6 +19,7 @@ from rowlock.worker.call import Caller, Returned
 from rowlock.worker.counts import Counts
 from rowlock.worker.progress import StartMarker
 from rowlock.worker.run import Runner
+from rowlock.worker.threads import HandlerThreads
 from rowlock.worker.transaction import TransactionResources
 from tests.waiting import auntil
 
@@ -53,12 +54,14 @@ def app_that_holds(told: list[str]) -> Rowlock:
     return app
 
 
-def runner_of(app: Rowlock, finished: Finished, *, slots: int = 1) -> Runner:
+def runner_of(
+    app: Rowlock, finished: Finished, *, slots: int = 1, threads: HandlerThreads[Returned] | None = None
+) -> Runner:
     nobody: Any = None
     return Runner(
         handlers=app.load(),
         slots=slots,
-        threads=1,
+        threads=HandlerThreads(1) if threads is None else threads,
         finished=lambda row, outcome: finished.append((row.token, outcome)),
         counts=Counts("worker"),
         marker=StartMarker(due=lambda: None),
@@ -264,3 +267,31 @@ def test_a_job_whose_worker_died_once_is_marked_before_it_begins() -> None:
         assert runner._marker.is_due
 
     play(part, slots=2)
+
+
+def test_threads_that_one_incarnation_has_left_behind_are_stuck_in_the_next_one_and_take_its_room() -> None:
+    told, over = list[str](), threading.Event()
+    app = app_that_holds(told)
+
+    @app.task(name="hangs")
+    def hangs() -> None:
+        told.append("hangs")
+        over.wait(30)
+
+    async def main() -> tuple[list[int], list[int]]:
+        shared: HandlerThreads[Returned] = HandlerThreads(3)
+        before = runner_of(app, [], slots=3, threads=shared)
+        take(before, claimed(1, "hangs"), claimed(2, "hangs"))
+        await auntil(lambda: told == ["hangs"] * 2)
+        before.lose_all()
+        await auntil(lambda: before.stuck == 2)
+        before.close()
+        after = runner_of(app, [], slots=3, threads=shared)
+        left = [after.stuck, after._free_threads()]
+        over.set()
+        await auntil(lambda: after.stuck == 0)
+        free = [after.stuck, after._free_threads()]
+        after.close()
+        return left, free
+
+    assert asyncio.run(main()) == ([2, 1], [0, 3])

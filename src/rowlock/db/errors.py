@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Late, Server, connect
 from rowlock.errors import RowlockError
 from rowlock.model.redact import redact_address
@@ -18,7 +18,7 @@ from rowlock.model.redact import redact_address
 if TYPE_CHECKING:
     from rowlock.db.database import Database
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 # How long a process that starts waits for its server and its schema, and how often it says so, in seconds.
 PATIENCE, SAY_EVERY = 60.0, 10.0
 

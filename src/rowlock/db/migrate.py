@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from psycopg import errors
 
 from rowlock.db.errors import PATIENCE, SAY_EVERY, first_line, is_transient
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import AsyncConnection, Server, Session, arun, run
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import Locked, RowlockError, SchemaMissing
@@ -23,7 +23,7 @@ from rowlock.store import schema as schema_store
 from rowlock.store.query import qualified
 from rowlock.store.schema import Blocker, Migration
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 
 # A migration that waits for a reader of a table makes every claim and every settle wait behind it. So it gives up

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -10,11 +9,12 @@ from functools import partial
 
 from psycopg import errors, sql
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Session, converse, run
 from rowlock.store import schema as schema_store
 from rowlock.store.schema import LONGEST_RETENTION, PARTITIONED, Partition, Span
 
-log = logging.getLogger("rowlock.upkeep")
+log = SafeLogger("rowlock.upkeep")
 
 # A DDL statement that waits for a lock makes everyone behind it wait too; it gives up, and the next upkeep tries again.
 _LOCK_TIMEOUT = "200ms"

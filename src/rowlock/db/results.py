@@ -7,7 +7,6 @@ first waiter, ends when nobody has waited for a while, and never keeps the proce
 from __future__ import annotations
 
 import heapq
-import logging
 import os
 import random
 import selectors
@@ -27,6 +26,7 @@ import psycopg
 
 from rowlock.db.database import Database
 from rowlock.db.errors import Unreachable, first_line
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Session
 from rowlock.model.row import JobEnd
 from rowlock.store import results
@@ -34,7 +34,7 @@ from rowlock.store import results
 if TYPE_CHECKING:
     from rowlock.db.thread_connection import ReconnectingSyncConnection
 
-log = logging.getLogger("rowlock.results")
+log = SafeLogger("rowlock.results")
 
 # A settle that looked for waiters before ours was entered may commit after our first look: look again after these
 # pauses, then poll.

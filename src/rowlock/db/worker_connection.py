@@ -15,11 +15,12 @@ from typing import TypeVar
 import psycopg
 
 from rowlock.db.errors import Blame, ErrorKind, Lost, Refused, blame, error_kind, first_line
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import AsyncSession, Server, aconnect, aconverse, arun, server_at
 from rowlock.store import schema as schema_store
 from rowlock.store.query import Conversation, Query
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 T = TypeVar("T")
 

@@ -200,6 +200,15 @@ def _overdue(facts: Facts) -> Finding:
             do="start a worker; if one lives, see duty locks, table locks and event loops for what is in its way",
             value=late.total_seconds(),
         )
+    if found.silent:
+        longest = span(timedelta(seconds=found.silent_for or 0.0))
+        return check.ill(
+            "amber",
+            several(found.silent),
+            f"nothing is fired for up to {longest}: the database's clock was ahead when they last fired",
+            do=f"give each another rule, and then its own again: rowlock schedules edit {found.silent[0]} --cron …",
+            value=late.total_seconds(),
+        )
     if found.missed:
         return check.ill(
             "amber",

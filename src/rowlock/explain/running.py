@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from rowlock.explain.phrases import a_worker, because, instant_of
@@ -63,10 +64,7 @@ def _running(situation: Situation, record: JobRecord, holder: Candidate | None) 
         note = "" if progress.note is None else f" ({progress.note})"
         says += f", {progress.share:.0%} done{note}"
         facts |= {"share": progress.share, "note": progress.note}
-    if holder is not None and holder.vitals.says:
-        facts["condition"] = holder.vitals.health
-        return Cause("running", f"{says}. But {holder.name} {holder.vitals.says}.", facts=facts)
-    return Cause("running", f"{says}.", facts=facts)
+    return _at(holder, Cause("running", f"{says}.", facts=facts))
 
 
 def _is_full(holder: Candidate | None) -> bool:
@@ -78,7 +76,15 @@ def _claimed(situation: Situation, record: JobRecord, holder: Candidate | None) 
     since = "" if record.started_at is None else f" {span(situation.at - record.started_at)} ago"
     slots = "" if holder is None else f", of which it has {holder.slots:,}"
     says = f"Claimed ahead by {where}{since}, and waits for a slot there{slots}: it has not begun yet."
-    return Cause("claimed", says, facts=_facts(record, holder))
+    return _at(holder, Cause("claimed", says, facts=_facts(record, holder)))
+
+
+def _at(holder: Candidate | None, cause: Cause) -> Cause:
+    """The same, and what is wrong with its worker: a blocked loop does not even give back what waits there."""
+    if holder is None or not holder.vitals.says:
+        return cause
+    facts = {**cause.facts, "condition": holder.vitals.health}
+    return replace(cause, says=f"{cause.says} But {holder.name} {holder.vitals.says}.", facts=facts)
 
 
 def _facts(record: JobRecord, holder: Candidate | None) -> dict[str, Any]:

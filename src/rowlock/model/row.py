@@ -80,6 +80,7 @@ class Rescued(NamedTuple):
     token: str
     task: str
     queue: str
+    failures: int
     worker: str
     owner: str
     crashes: int

@@ -17,6 +17,13 @@ class Renewed(NamedTuple):
     compatible: int | None  # the oldest code that can use it
 
 
+class Registered(NamedTuple):
+    """A new worker's first answer."""
+
+    now: float  # the database's time, in seconds since 1970
+    unwatched: float | None  # for so many seconds nobody has looked for dead workers; None: nobody ever has
+
+
 class DeadWorkers(NamedTuple):
     """Dead workers: whether there are any, and which have lost their lease."""
 
@@ -48,8 +55,8 @@ def register(
     lease: timedelta,
     restarts: int = 0,
     fault: str | None = None,
-) -> Query[float]:
-    """Enter a worker process, under a lease; returns the database's time in seconds since 1970.
+) -> Query[Registered]:
+    """Enter a worker process, under a lease.
 
     `restarts` is how often in a row it began anew because of a fault of its own, and `fault` the last of those.
     """
@@ -68,7 +75,7 @@ def register(
             "restarts": str(restarts),
             "fault": fault,
         },
-        first,
+        lambda row: Registered(*row),
     )
 
 

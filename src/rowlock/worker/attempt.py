@@ -214,23 +214,26 @@ class CurrentJob:
     def fence(self) -> Fence:
         """A number that grows with every attempt of this job, for a resource outside of PostgreSQL to refuse the stale.
 
-        The first use writes to the database, so that no later attempt can get the same number whatever crashes; it
-        raises LeaseLost when this attempt does not own its job any more. In async handlers, `await` `afence()`.
+        The first use writes to the database, so that no later attempt can get the same number whatever crashes; so it
+        comes before a `transaction`. It raises LeaseLost when this attempt does not own its job any more. In async
+        handlers, `await` `afence()`.
         """
         self._attempt.check()
         if self._attempt.fence is None:
             _refuse_in_loop()
+            self._refuse_in_block("fence")
             self._attempt.fence = self._fenced(self._database.converse(self._fence, atomic=False))
         return self._attempt.fence
 
     async def afence(self) -> Fence:
         """A number that grows with every attempt of this job, for a resource outside of PostgreSQL to refuse the stale.
 
-        The first use writes to the database, so that no later attempt can get the same number whatever crashes; it
-        raises LeaseLost when this attempt does not own its job any more.
+        The first use writes to the database, so that no later attempt can get the same number whatever crashes; so it
+        comes before a `transaction`. It raises LeaseLost when this attempt does not own its job any more.
         """
         self._attempt.check()
         if self._attempt.fence is None:
+            self._refuse_in_block("afence")
             self._attempt.fence = self._fenced(await self._database.aconverse(self._fence, atomic=False))
         return self._attempt.fence
 
@@ -271,6 +274,14 @@ class CurrentJob:
 
     def _fence(self) -> Conversation[list[Fence]]:
         return alone(jobs.fence(self._row))
+
+    def _refuse_in_block(self, verb: str) -> None:
+        """It would write the job's row beside the block: above READ COMMITTED its end would fail in every attempt."""
+        if self._row.token in self._resources.open:
+            raise RowlockError(
+                f"current_job().{verb}() writes to the job's row, which an open transaction is going to end; "
+                f"call it before the `current_job().transaction()` block, in which it then returns the same number"
+            )
 
     def _fenced(self, answer: list[Fence]) -> Fence:
         if not answer:

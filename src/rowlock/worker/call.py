@@ -6,7 +6,6 @@ Whatever a handler does, its attempt ends in exactly one outcome.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -16,6 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Protocol
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
 from rowlock.model.failure import describe, reason_of
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
@@ -28,9 +28,10 @@ from rowlock.worker.threads import stack_below
 from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow import attempt as workflow
 from rowlock.workflow.attempt import MOST_CRASHES, poison
+from rowlock.workflow.logs import log_fields
 from rowlock.workflow.worker_interface import Environment, StepStore
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Runs a function that never raises in a thread, and returns what it returns.
 Returned = tuple[object, BaseException | None]
@@ -119,7 +120,8 @@ class Caller:
         except (asyncio.CancelledError, LeaseLost):
             return HandedBack()  # its worker stops, or has lost it
         except BaseException as error:  # a fault of ours: it waits for code without it; failed, it would not be undone
-            log.exception("%s %s: its attempt could not be brought to an end", attempt.row.task, attempt.row.id)
+            row = attempt.row
+            log.exception("%s %s: its attempt could not be brought to an end", row.task, row.id, extra=log_fields(row))
             return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
         if state is not None and attempt.lost is None:  # else nobody settles it, and takes it away
             self._memory.last_states[attempt.row.token] = state

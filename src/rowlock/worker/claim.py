@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from math import inf
 from uuid import UUID
 
 from rowlock.db.errors import Lost, Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, queues, schema
@@ -26,7 +26,7 @@ from rowlock.worker.reconcile import Reconciler
 from rowlock.worker.refused import SINGLY, TRIES, Singly
 from rowlock.worker.run import Runner
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # An enqueue that looked for parked workers before we parked may commit after our first look: look again, then poll.
 _LOOKS_AFTER_PARKING = (0.02, 0.08, 0.32)

@@ -6,7 +6,6 @@ a copy, and what it has just missed it writes the next time.
 
 from __future__ import annotations
 
-import logging
 import time
 from bisect import bisect_right
 from collections import Counter, deque
@@ -15,6 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from math import inf
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.outcome import Cancelled, Failed, Outcome, Retried, Succeeded
 from rowlock.model.row import ClaimedJob
@@ -22,7 +22,7 @@ from rowlock.model.stats.histogram import BOUNDS, BUCKETS
 from rowlock.store.stats import minutes
 from rowlock.store.stats.minutes import Claims, Tally
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Rows that a minute may have. Jobs of unknown tasks are claimed too, and of made-up names there may be any number.
 _MOST_PAIRS = 1_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -11,10 +10,11 @@ from typing import Generic, TypeVar
 
 from rowlock.db.errors import Refused
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store.query import Query
 
-log = logging.getLogger("rowlock.upkeep")
+log = SafeLogger("rowlock.upkeep")
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import time
@@ -13,15 +12,17 @@ from functools import partial
 from uuid import uuid4
 
 from rowlock.db.handler_connections import HandlerConnections
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import reason_of
 from rowlock.model.row import ClaimedJob, Orphan
-from rowlock.store import queues, workers
+from rowlock.store import jobs, queues, workers
 from rowlock.store import upkeep as upkeep_store
 from rowlock.worker import upkeep
+from rowlock.worker.call import Returned
 from rowlock.worker.claim import Claimer
 from rowlock.worker.counts import Counts
 from rowlock.worker.lease import Chore, Lease, Renewer
@@ -34,15 +35,21 @@ from rowlock.worker.rescue import Rescuer
 from rowlock.worker.run import Runner
 from rowlock.worker.schedule import LOOK_EVERY, Firer
 from rowlock.worker.settle import Breakers, Retention, Settler
+from rowlock.worker.threads import HandlerThreads
 from rowlock.worker.transaction import TransactionResources
 from rowlock.worker.upkeep import Hastener
 from rowlock.workflow.attempt import MOST_CRASHES
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # What all of the end may take together once the grace period is over: longer means that the database is not there. With
 # what the command line needs to end the process, it is under the five seconds that are promised.
 _LEAVE_WITHIN = 4.0
+# Of this, so many seconds are kept to leave in: what is not settled by then is handed back. What is settled apart,
+# because PostgreSQL refuses it, or is locked by somebody, has so many. Better it runs again than counts as a crash.
+_FOR_LEAVING, _APART_WITHIN = 1.0, 1.0
+_AGAIN = 0.1
+_MOST_NAMED = 5
 # A claim or a settle may take longer than a renewal: a lease does not hang on them.
 _LEAST_DEADLINE = 5.0
 # So long a worker that was cut off leaves the others, who may have been cut off too, to come back for their jobs.
@@ -57,9 +64,15 @@ class Incarnation:
     """Three connections: one claims and listens, one settles, one renews."""
 
     def __init__(
-        self, config: WorkerConfig, server: Server, *, predecessors: Sequence[str] = (), faults: Faults = (0, None)
+        self,
+        config: WorkerConfig,
+        server: Server,
+        *,
+        threads: HandlerThreads[Returned],
+        predecessors: Sequence[str] = (),
+        faults: Faults = (0, None),
     ) -> None:
-        """`predecessors` and `faults` are as in Registration."""
+        """`threads` are those of all incarnations; `predecessors` and `faults` are as in Registration."""
         self.id = str(uuid4())
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.ended = asyncio.Event()
@@ -72,7 +85,7 @@ class Incarnation:
         self._retention = Retention(config.handlers, config.keep)
         self._counts = Counts(self.id)
         self._lease = Lease(lasts=config.timing.lease, margin=config.timing.deadline)
-        patient = max(_LEAST_DEADLINE, config.timing.deadline.total_seconds())
+        patient = self._deadline = max(_LEAST_DEADLINE, config.timing.deadline.total_seconds())
         self._steady = ReconnectingSyncConnection(server, config.schema, name="rowlock renew", deadline=patient)
         self._settle_link = ReconnectingConnection(server, config.schema, name="rowlock settle", deadline=patient)
         self._claim_link = ReconnectingConnection(server, config.schema, name="rowlock claim", deadline=patient)
@@ -80,7 +93,7 @@ class Incarnation:
         late = config.deadline.total_seconds()
         self._lent = HandlerConnections(server, config.schema, within=config.within, deadline=late)
         self._marker = StartMarker(due=self._settler.wake)
-        self._runner = self._make_runner()
+        self._runner = self._make_runner(threads)
         self._canceller = Canceller(worker=self.id, runner=self._runner, due=self._settler.wake)
         self._settler.side_tasks = [self._canceller, self._marker]
         self._reconciler = Reconciler(worker=self.id, runner=self._runner, link=self._settle_link)
@@ -112,17 +125,19 @@ class Incarnation:
             keep_cancelled=self._config.keep.cancelled,
             settled=lambda rows: self._runner.settled(rows),  # noqa: PLW0108  it is made later
             breakers=Breakers(self._config.handlers),
-            make_partitions=partial(self._retention.make_partitions, server, self._config.schema),
+            make_partitions=partial(
+                self._retention.make_partitions, server, self._config.schema, deadline=self._deadline
+            ),
             actor=self.name,
             is_ours=lambda: self._lease.left > 0,
         )
 
-    def _make_runner(self) -> Runner:
+    def _make_runner(self, threads: HandlerThreads[Returned]) -> Runner:
         config = self._config
         return Runner(
             handlers=config.handlers,
             slots=config.slots,
-            threads=config.threads,
+            threads=threads,
             finished=self._settler.add,
             marker=self._marker,
             progress=self._settler.progress.update,
@@ -245,28 +260,52 @@ class Incarnation:
             async with asyncio.timeout(max(0.0, ends - time.monotonic())):
                 if not self.has_let_go:
                     await asyncio.wait([claiming])  # cancelled, it might be committed after we have left
-                    await self._hand_back(settling)
+                    await self._hand_back(settling, ends - _FOR_LEAVING)
                     left = True
         except TimeoutError:
             self.left_jobs = True
-            log.error("no answer from the database; others take our jobs when our lease has run out")  # noqa: TRY400
+            log.error(  # noqa: TRY400
+                "no answer from the database%s; others take our jobs when our lease has run out", self._why_none
+            )
         for loop in self._loops:
             loop.cancel()
         await asyncio.wait(self._loops)
         if left:  # else nobody answers
             await in_own_thread(partial(self._write_last_counts, ends))
 
-    async def _hand_back(self, settling: asyncio.Task[None]) -> None:
+    @property
+    def _why_none(self) -> str:
+        fault = self._settle_link.fault
+        return "" if fault is None else f" ({fault[0]})"
+
+    async def _hand_back(self, settling: asyncio.Task[None], until: float) -> None:
+        left: list[ClaimedJob] = []
         if not settling.done():
-            await self._settler.flush()
+            await self._settler.flush(patience=_APART_WITHIN, until=until)
+            left = self._runner.unsettled()
         self._is_leaving = True
         await in_own_thread(partial(self._renewer.stop, _AT_ONCE))  # first, for it would find the lease gone
         doubtful = [Orphan(row.id, row.token) for row in self._unsettled]
-        await self._settle_link.run(self._reconciler.hand_back([orphan.token for orphan in doubtful]))
+        if left:
+            settling.cancel()  # before they are handed back: it would go on with them
+            await asyncio.wait([settling])
+        await self._give_back([orphan.token for orphan in doubtful], left, until)
         await self._settle_link.run(workers.leave(worker=self.id))
         if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
             rescue = upkeep_store.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
             await self._settle_link.run(rescue)
+
+    async def _give_back(self, known: Sequence[str], left: Sequence[ClaimedJob], until: float) -> None:
+        """Give back what we hold; again, while there is time, what was `left` and was locked by somebody just then."""
+        await self._settle_link.run(self._reconciler.hand_back(known))
+        if left:
+            log.error("%s", _told_of(left))
+        while left and time.monotonic() < until:
+            held = await self._settle_link.run(jobs.held(left))
+            if all(is_cancelling for _, is_cancelling in held):
+                return
+            await asyncio.sleep(_AGAIN)
+            await self._settle_link.run(self._reconciler.hand_back(known))
 
     def _write_last_counts(self, ends: float) -> None:
         self._steady.until = ends
@@ -329,3 +368,9 @@ class Incarnation:
             self.fault = reason_of(loop.exception())
             self._unsettled = self._runner.unsettled() if loop is self._loops[0] else []
             self.ended.set()
+
+
+def _told_of(left: Sequence[ClaimedJob]) -> str:
+    named = ", ".join(f"{row.task} {row.id}" for row in left[:_MOST_NAMED])
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    return f"not settled before this worker leaves, and handed back to run again: {named}{more}"

@@ -7,7 +7,6 @@ fails is soon tried again.
 
 from __future__ import annotations
 
-import logging
 import random
 import socket
 import threading
@@ -21,13 +20,14 @@ from math import inf
 from typing import Final
 
 from rowlock.db.errors import Unreachable, first_line
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.store import schema, workers
 from rowlock.store.workers import Renewed
 from rowlock.worker.loop_watchdog import PING_EVERY, LoopWatchdog
 from rowlock.worker.settings import Timing
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # After a failed renewal, and between two tries to connect: this many seconds, or half a deadline if that is less.
 _LONGEST_PAUSE = 0.5
@@ -67,9 +67,18 @@ class Lease:
             self.set_back += timedelta(seconds=self._offset - offset)
         self._offset = offset
 
+    def began(self, unwatched: float | None) -> None:
+        """The worker has just registered; for so many seconds, by the database's clock, nobody had looked for the dead.
+
+        Those that live look all the time. So there were none; or that clock was put forward a moment ago.
+        """
+        if unwatched is not None and unwatched > self._lasts:
+            log.info("nobody has looked for dead workers for %.0f s: nobody is rescued for one lease", unwatched)
+            self._settles = self.now() + self._lasts
+
     @property
     def is_unsettled(self) -> bool:
-        """Whether the database's clock was put forward lately: the living have had no time yet to renew by it."""
+        """Whether the database's clock may have been put forward lately: the living have not yet renewed by it."""
         return self.now() < self._settles
 
     @staticmethod

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.model.failure import recalled
 from rowlock.model.formatting import count, span
 from rowlock.model.outcome import (
@@ -23,13 +24,12 @@ from rowlock.model.outcome import (
 from rowlock.model.row import ClaimedJob
 from rowlock.workflow.logs import log_failure, log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
-# Jobs that wait for code for the same reason are a line at first, and then a count each minute.
+# Jobs to which the same happens for the same reason are a line at first, and then a count each minute.
 _EVERY: Final = 60.0
 # Names and arguments can be made up, and there is no end to them: of more reasons at once, only the jobs are counted.
 _MOST_REASONS: Final = 100
-_ANY: Final = ("other tasks", "unknown tasks, or arguments that do not fit")
 _WHY: Final = {
     "refused": "its retry policy does not retry this error",
     "result": "its result cannot be stored",
@@ -37,11 +37,33 @@ _WHY: Final = {
 }
 
 
+class _Kind(NamedTuple):
+    """What may happen to a hundred thousand jobs at once, by a deploy that is late, or by a pause."""
+
+    level: int
+    one: str
+    many: str
+    any_reason: str
+
+
+class _Group(NamedTuple):
+    """Jobs of one task to which the same happens for the same reason."""
+
+    kind: _Kind
+    task: str
+    reason: str
+
+
+_CODE: Final = _Kind(logging.WARNING, "waits for code", "wait for code", "unknown tasks, or arguments that do not fit")
+_PAUSE: Final = _Kind(logging.INFO, "waits", "wait", "their tasks are paused")
+_EXPIRED: Final = _Kind(logging.INFO, "is cancelled", "are cancelled", "expired")
+
+
 class AttemptLog:
     """Writes a line for each attempt that ended in something to know of."""
 
     def __init__(self) -> None:
-        self._more: dict[tuple[str, str], int] = {}  # task and reason → jobs that wait for code since the last line
+        self._more: dict[_Group, int] = {}  # how many jobs of it since its last line
 
     def __call__(self, row: ClaimedJob, outcome: Unsettled, took: float, error: BaseException | None) -> None:
         """Log what became of an attempt; `error` is what it raised, if this process has seen it."""
@@ -55,7 +77,11 @@ class AttemptLog:
             case Retried():
                 self._retried(row, outcome, took, error)
             case Blocked("code", reason):
-                self._waits(row, reason)
+                self._grouped(row, _Group(_CODE, row.task, reason))
+            case Blocked("pause", reason):
+                self._grouped(row, _Group(_PAUSE, row.task, reason))
+            case Cancelled("expired" as reason):
+                self._grouped(row, _Group(_EXPIRED, row.task, reason))
             case Parked():
                 if log.isEnabledFor(logging.DEBUG):
                     log.debug("%s %s %s", row.task, row.id, _words(outcome), extra=log_fields(row))
@@ -64,8 +90,8 @@ class AttemptLog:
 
     def close(self) -> None:
         """Say what has been counted and not been said yet."""
-        for task, reason in list(self._more):
-            self._say_more(task, reason, again=False)
+        for group in list(self._more):
+            self._say_more(group, again=False)
 
     def _failed(self, row: ClaimedJob, outcome: Failed, took: float, error: BaseException | None) -> None:
         if log.isEnabledFor(logging.ERROR):
@@ -100,28 +126,32 @@ class AttemptLog:
                 with_traceback=log.isEnabledFor(logging.DEBUG),
             )
 
-    def _waits(self, row: ClaimedJob, reason: str) -> None:
-        """There may be a hundred thousand of these, from one deploy that is late."""
-        if (row.task, reason) in self._more:
-            self._more[row.task, reason] += 1
+    def _grouped(self, row: ClaimedJob, group: _Group) -> None:
+        kind = group.kind
+        if not log.isEnabledFor(kind.level):
+            return
+        if group in self._more:
+            self._more[group] += 1
         elif len(self._more) < _MOST_REASONS:
-            self._count(row.task, reason)
-            log.warning("%s %s waits for code: %s", row.task, row.id, reason, extra=log_fields(row))
+            self._count(group)
+            log.log(kind.level, "%s %s %s: %s", row.task, row.id, kind.one, group.reason, extra=log_fields(row))
         else:
-            if _ANY not in self._more:
-                self._count(*_ANY)
-            self._more[_ANY] += 1
+            others = _Group(kind, "other tasks", kind.any_reason)
+            if others not in self._more:
+                self._count(others)
+            self._more[others] += 1
 
-    def _count(self, task: str, reason: str) -> None:
-        self._more[task, reason] = 0
-        asyncio.get_running_loop().call_later(_EVERY, self._say_more, task, reason)
+    def _count(self, group: _Group) -> None:
+        self._more[group] = 0
+        asyncio.get_running_loop().call_later(_EVERY, self._say_more, group)
 
-    def _say_more(self, task: str, reason: str, *, again: bool = True) -> None:
-        if more := self._more.pop((task, reason), 0):
-            jobs = count(more, "more job")
-            log.warning("%s of %s wait%s for code: %s", jobs, task, "s" if more == 1 else "", reason)
+    def _say_more(self, group: _Group, *, again: bool = True) -> None:
+        if more := self._more.pop(group, 0):
+            kind, task, reason = group
+            does = kind.one if more == 1 else kind.many
+            log.log(kind.level, "%s of %s %s: %s", count(more, "more job"), task, does, reason)
             if again:
-                self._count(task, reason)
+                self._count(group)
 
 
 def _words(outcome: Unsettled) -> str:

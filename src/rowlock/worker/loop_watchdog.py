@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-log = logging.getLogger("rowlock.worker")
+from rowlock.db.safe_logger import SafeLogger
+
+log = SafeLogger("rowlock.worker")
 
 # A loop that has not turned for so many seconds is blocked; it is pinged this often.
 _BLOCKED_AFTER = 1.0

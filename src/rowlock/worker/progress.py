@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # People watch progress; more often than this it would only wear out the rows.
 _EVERY = 1.0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import asyncio
 import logging
+=======
+>>>>>>> eng-worker
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +15,7 @@ from datetime import timedelta
 from math import inf
 from operator import itemgetter
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import InvalidOption
 from rowlock.model.ids import NIL
@@ -22,7 +26,7 @@ from rowlock.store import queues as queue_store
 from rowlock.store import workers
 from rowlock.store.claim import PRIORITIES, Lane
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Every queue that there is.
 ALL = "*"

@@ -8,11 +8,11 @@ asked to cancel says so in its row; the notification is only a hint to look.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.store import jobs, workers
@@ -20,7 +20,7 @@ from rowlock.store.query import Query
 from rowlock.store.workers import UNSEEN, Holding
 from rowlock.worker.run import Runner
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Tries of a batch before it is halved.
 _TRIES = 2

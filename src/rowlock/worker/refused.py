@@ -9,7 +9,6 @@ with the reason. Where a claim fails again and again, its jobs are claimed one b
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,6 +18,7 @@ from math import inf
 from typing import Any, TypeVar
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.model.failure import describe
 from rowlock.model.outcome import Blocked, Cancelled, Failed, Succeeded, Unsettled
@@ -27,7 +27,7 @@ from rowlock.store import claim as claim_store
 from rowlock.store.query import Query
 from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # The reason of a job that is set aside begins so; job_take_up passes it over.
 REFUSES = "PostgreSQL refuses"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import time
@@ -13,6 +12,7 @@ from importlib.metadata import version
 
 from rowlock.db.errors import Unreachable, is_transient
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.within import Within
 from rowlock.model.spec import Handler, Keep
@@ -26,7 +26,7 @@ from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import Timing
 from rowlock.worker.settle import Retention
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # How far back a worker that was cut off looks for its jobs among those rescued.
 _PARDON_WITHIN = timedelta(days=1)
@@ -109,7 +109,7 @@ class Registration:
         make_partitions(self._connection.open(), config.schema, longest=self._retention.longest)
         self._retention.learn(self._connection.run(queues.settings()))
         sent = self._lease.now()
-        [now] = self._connection.run(
+        [(now, unwatched)] = self._connection.run(
             workers.register(
                 worker=self._worker,
                 host=socket.gethostname(),
@@ -125,6 +125,7 @@ class Registration:
             )
         )
         self._lease.renewed(sent, now)
+        self._lease.began(unwatched)
         enter()
         self._counts.begin(now)
         config.boot.begin(self._connection, now)

@@ -6,12 +6,12 @@ lock that shows that it lives.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.row import Orphan, Rescued
 from rowlock.model.spec import Keep
@@ -19,8 +19,9 @@ from rowlock.store import upkeep, workers
 from rowlock.worker.halve import Halver, LeftOut
 from rowlock.worker.lease import Lease
 from rowlock.workflow.attempt import MOST_CRASHES
+from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.upkeep")
+log = SafeLogger("rowlock.upkeep")
 
 # What one sweep takes back at most. It shares its thread with the lease; and when a clock jumps, all leases run out.
 _BATCH = 500
@@ -104,17 +105,20 @@ class Rescuer:
         _report(rescued)
 
 
-_BECOMES = {
-    "ready": "rescued",
-    "waiting": "rescued and set aside as a suspect:",
-    "failed": "failed as poison:",
-    "cancelled": "cancelled, as somebody had asked:",
+_SAID = {
+    "ready": "%s %s is rescued; its worker %s (%s) is dead, %s",
+    "waiting": "%s %s is rescued and set aside as a suspect; its worker %s (%s) is dead, %s",
+    "cancelled": "%s %s is cancelled, as somebody asked; its worker %s (%s) is dead, %s",
 }
 
 
 def _report(rescued: Sequence[Rescued]) -> None:
     for job in rescued:
-        counted = f"crash {job.crashes}" if job.has_crashed else "no crash of its own"
-        log.warning(
-            "%s %s %s from worker %s (%s), %s", _BECOMES[job.becomes], job.task, job.id, job.owner, job.worker, counted
-        )
+        fields = log_fields(job)
+        if job.becomes == "failed":
+            fields |= {"outcome": "failed", "reason": "poison"}
+            says = "%s %s failed for good: %d workers died while they ran it, the last was %s (%s)"
+            log.error(says, job.task, job.id, job.crashes, job.owner, job.worker, extra=fields)
+        else:
+            counted = f"crash {job.crashes}" if job.has_crashed else "no crash of its own"
+            log.warning(_SAID[job.becomes], job.task, job.id, job.owner, job.worker, counted, extra=fields)

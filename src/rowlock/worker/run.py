@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from contextvars import copy_context
 from datetime import timedelta
 from typing import Protocol
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.model.failure import describe
 from rowlock.model.outcome import Cancelled, Committed, Failed, HandedBack, Outcome, Succeeded, Unsettled
 from rowlock.model.row import ClaimedJob
@@ -27,7 +27,7 @@ from rowlock.worker.threads import HandlerThreads
 from rowlock.worker.transaction import TransactionResources
 from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # What may be finished and not yet settled before claims wait for settles.
 _MOST_UNSETTLED = 4_000
@@ -56,7 +56,7 @@ class Runner:
         *,
         handlers: Mapping[str, Handler],
         slots: int,
-        threads: int,
+        threads: HandlerThreads[Returned],
         finished: Callable[[ClaimedJob, Unsettled], None],
         counts: Counts,
         marker: StartMarker,
@@ -69,7 +69,8 @@ class Runner:
     ) -> None:
         """`on_exhausted` is called when so many attempts are stuck that this process should be replaced."""
         self._slots = slots
-        self._threads: HandlerThreads[Returned] = HandlerThreads(threads)
+        threads.begin()
+        self._threads = threads
         self._caller = Caller(
             handlers=handlers,
             in_thread=self._threads.run,
@@ -85,7 +86,7 @@ class Runner:
         self._counts = counts
         self._report = AttemptLog()
         self._on_exhausted = on_exhausted
-        self._exhausted_at = min(_MOST_STUCK, threads)
+        self._exhausted_at = min(_MOST_STUCK, threads.size)
         self._prefetch = PrefetchSize(slots)
         self._ahead = PrefetchQueue(handlers, self._free_threads)
         self._in_threads = 0  # attempts of sync tasks
@@ -330,15 +331,16 @@ class Runner:
             self._ahead.ended()
         self._prefetch.ran(took)
         if isinstance(outcome, Committed):
-            self._counts.ended(row, Succeeded(outcome.result), took, ended)
-            self._report(row, Succeeded(outcome.result), took, None)
+            outcome = Succeeded(outcome.result)
+            self._counts.ended(row, outcome, took, ended)
             self.settled([row])
+            self._report(row, outcome, took, None)
         elif attempt.lost is None:
             if attempt.cancel_requested and row.version is None:  # a workflow is undone first
                 outcome = Cancelled("asked")
             self._counts.ended(row, outcome, took, ended)
+            self._finished(row, outcome)  # before anything is said of it: that is the app's code, too
             self._report(row, outcome, took, attempt.error)
-            self._finished(row, outcome)
         else:
             self._discard(row)
         attempt.error = None  # whose frames know the attempt

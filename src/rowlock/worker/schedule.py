@@ -7,7 +7,6 @@ the others the work: that each slot has one job does not hang on it.
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import InvalidOption
 from rowlock.model.ids import new_id
@@ -26,7 +26,7 @@ from rowlock.store.schedules import declare, fire
 from rowlock.store.schedules.fire import DueScheduleRow, PlannedFiring, ScheduleSlot
 from rowlock.worker.halve import Halver, LeftOut
 
-log = logging.getLogger("rowlock.upkeep")
+log = SafeLogger("rowlock.upkeep")
 
 # Schedules that come up after a look are found so late at most; an idle worker looks as often.
 LOOK_EVERY = timedelta(seconds=5)

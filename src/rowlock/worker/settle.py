@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
 
 from rowlock.db.errors import Lost, Refused
 from rowlock.db.partitions import make_partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Server
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.threads import in_own_thread
@@ -29,7 +30,7 @@ from rowlock.worker.refused import Finished, RefusedOutcomes, is_aside
 from rowlock.worker.step_recorder import StepRecorder
 from rowlock.workflow.logs import log_fields
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 _LARGEST_BATCH = 1_000
 # Tries of a batch before it is taken apart.
@@ -76,6 +77,7 @@ class Settler:
         self._finished: deque[Finished] = deque()
         self._some = asyncio.Event()
         self._open = 0
+        self._late: set[str] = set()  # of these, the tokens of what is settled apart, or was locked by somebody
         self._all_done = asyncio.Event()
         self._all_done.set()
         self.progress = ProgressBoard(self._some.set)
@@ -142,9 +144,18 @@ class Settler:
             or any(task.is_due for task in self.side_tasks)
         )
 
-    async def flush(self) -> None:
-        """Return when everything that was added is settled, or known to be lost."""
-        await self._all_done.wait()
+    async def flush(self, *, patience: float, until: float) -> None:
+        """Return when everything that was added is settled, or known to be lost; at the latest at that moment.
+
+        What is settled apart, or locked by somebody, is waited for so many seconds only.
+        """
+        while time.monotonic() < until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._all_done.wait()
+            if self._open <= len(self._late):
+                return
+            patience = _LOCKED_PAUSE
 
     async def _write_progress(self, batch: Sequence[Finished]) -> None:
         """Write what is due, and the last words of attempts that are about to be settled: history takes them along."""
@@ -170,14 +181,18 @@ class Settler:
                     self._aside.good_at = time.monotonic()
                 except Refused as error:
                     log.warning("%d outcomes are settled apart: PostgreSQL refuses them (%s)", len(part), error)
-                    self._aside.add(part)
+                    self._add_apart(part)
 
     def _part_large(self, ended: list[Finished]) -> list[Finished]:
         """Workflows whose records are large take long to be folded: apart, where nobody waits for them."""
         large = [one for one in ended if self.recorder.size(one[0]) > _LARGE_RECORD]
         for one in large:
-            self._aside.add([one])
+            self._add_apart([one])
         return [one for one in ended if self.recorder.size(one[0]) <= _LARGE_RECORD] if large else ended
+
+    def _add_apart(self, batch: Sequence[Finished]) -> None:
+        self._late.update(row.token for row, _ in batch)
+        self._aside.add(batch)
 
     def _query(self, batch: Sequence[Finished]) -> Query[str]:
         return settle.settle_alike(
@@ -213,7 +228,10 @@ class Settler:
     ) -> list[Finished]:
         """Some rows were skipped. Still ours: somebody has them locked, or wants them cancelled. Else they are lost."""
         missing = [(row, outcome) for row, outcome in batch if row.token not in written]
-        still_ours = dict(await link.run(jobs.held([row for row, _ in missing])))
+        try:
+            still_ours = dict(await link.run(jobs.held([row for row, _ in missing]), tries=_TRIES))
+        except Refused:  # nobody knows: they are tried again, and nothing else waits for that
+            still_ours = {row.token: False for row, _ in missing}
         later: list[Finished] = []
         for row, outcome in missing:
             if row.token not in still_ours:
@@ -223,6 +241,7 @@ class Settler:
             else:
                 later.append((row, outcome))
         if later:
+            self._late.update(row.token for row, _ in later)
             asyncio.get_running_loop().call_later(_LOCKED_PAUSE, self._again, later)
         return [(row, outcome) for row, outcome in batch if row.token not in still_ours]
 
@@ -233,6 +252,7 @@ class Settler:
     def _done(self, rows: Sequence[ClaimedJob]) -> None:
         self._settled(rows)
         self.recorder.forget(rows)
+        self._late.difference_update(row.token for row in rows)
         self._open -= len(rows)
         if not self._open:
             self._all_done.set()
@@ -267,12 +287,12 @@ class Retention:
         keep = handler.spec.keep if handler is not None else None
         return (keep or self._keep).after(outcome)
 
-    async def make_partitions(self, server: Server, schema: str) -> None:
+    async def make_partitions(self, server: Server, schema: str, *, deadline: float) -> None:
         """A settle found no partition for the day: upkeep has not run for long, or an operator raised a retention.
 
         On a connection of its own, for the renewing one must not wait. Trouble passes: the settle will ask again.
         """
-        steady = ReconnectingSyncConnection(server, schema, name="rowlock partitions")
+        steady = ReconnectingSyncConnection(server, schema, name="rowlock partitions", deadline=deadline)
         try:
             await in_own_thread(lambda: make_partitions(steady.open(), schema, longest=self.longest))
         except Exception:

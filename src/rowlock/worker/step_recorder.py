@@ -7,7 +7,6 @@ next one takes them all.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from rowlock.db.errors import Refused
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.worker_connection import ReconnectingConnection
 from rowlock.errors import LeaseLost, WorkflowError
 from rowlock.model.row import ClaimedJob
@@ -31,7 +31,7 @@ from rowlock.workflow.worker_interface import LoadedHistory
 T = TypeVar("T")
 W = TypeVar("W", bound="StepUpdate | NewChild")
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Rows in one statement: so many that the commit is shared, so few that nobody waits long for it.
 _LARGEST_BATCH = 1_000

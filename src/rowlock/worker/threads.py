@@ -27,16 +27,28 @@ class HandlerThread(threading.Thread):
 class HandlerThreads(Generic[T]):
     """At most so many threads, each started when there is nothing else to do for it.
 
-    They are daemons: one that is stuck does not keep the process. Only the loop starts and counts them.
+    They are daemons: one that is stuck does not keep the process. Only the loop starts and counts them. The
+    incarnations of a worker share them: what one has left behind runs beside what the next one starts.
     """
 
     def __init__(self, most: int) -> None:
         self.stuck = 0  # left behind, and running still
-        self.most = most
+        self.size = most
+        self._inherited = 0  # how many were stuck when this incarnation began
         self._places = 0  # threads that serve
         self._open = 0  # calls that wait for a thread, or run in one that serves
         self._calls: SimpleQueue[_Call[T] | None] = SimpleQueue()
         self._lock = threading.Lock()  # around what a call's thread and the loop decide about it
+
+    @property
+    def most(self) -> int:
+        """How many may serve, beside those that an earlier incarnation has left behind and that run still."""
+        self._inherited = min(self._inherited, self.stuck)
+        return max(1, self.size - self._inherited)
+
+    def begin(self) -> None:
+        """A new incarnation uses them from now on."""
+        self._inherited = self.stuck
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function that never raises, in a copy of this context; cancelled while it runs, it is left behind."""

@@ -7,7 +7,6 @@ the attempt's own token: an attempt that has lost its job finds no row, and what
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -22,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from rowlock.db.borrowed.joining import TransactionEnd
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.errors import LeaseLost, RowlockError
 from rowlock.model.outcome import Committed, Ended, Failed, HandedBack, Outcome, Retried, Succeeded
 from rowlock.model.row import ClaimedJob
@@ -33,7 +33,7 @@ from rowlock.workflow.worker_interface import TransactionProvider
 if TYPE_CHECKING:
     from rowlock.worker.attempt import RunningAttempt
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 Sync = TypeVar("Sync")
 Async = TypeVar("Async")

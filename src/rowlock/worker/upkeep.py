@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rowlock.db import partitions
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
 from rowlock.store import clock, enqueue, pauses, queues, results, schema, upkeep
@@ -22,7 +22,7 @@ from rowlock.worker.queues import Floors, Queues
 from rowlock.worker.rescue import Rescuer
 from rowlock.worker.settings import Timing
 
-log = logging.getLogger("rowlock.upkeep")
+log = SafeLogger("rowlock.upkeep")
 
 # Listeners take back their own rows; those of a process that was killed stay so long.
 _WAITERS_STAY = timedelta(hours=1)

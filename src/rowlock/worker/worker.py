@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,18 +13,21 @@ from typing import Self
 
 from rowlock.db.database import Database
 from rowlock.db.migrate import wait_for_schema
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.threads import in_own_thread
 from rowlock.model.schedule.schedule import ScheduleSpec
 from rowlock.model.spec import Handler, Keep
 from rowlock.worker.around import Around, Async, Plain, checked, enter
+from rowlock.worker.call import Returned
 from rowlock.worker.incarnation import Incarnation
 from rowlock.worker.logs import keep_loggers_enabled
 from rowlock.worker.queues import Queues, tasks_by_queue
 from rowlock.worker.registration import WorkerConfig
 from rowlock.worker.schedule import Boot
 from rowlock.worker.settings import GRACE, QUEUES, SLOTS, THREADS, Timing, threads_for
+from rowlock.worker.threads import HandlerThreads
 
-log = logging.getLogger("rowlock.worker")
+log = SafeLogger("rowlock.worker")
 
 # Between two incarnations of which the first has ended by a fault of ours.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -93,8 +95,10 @@ class Worker:
             keep_loggers_enabled()  # the app may have set up logging just now
             unsettled: Sequence[str] = ()
             restarts, fault = 0, None
+            threads: HandlerThreads[Returned] = HandlerThreads(self._config.threads)
             while not self._stopping.is_set():
-                incarnation = Incarnation(self._config, server, predecessors=unsettled, faults=(restarts, fault))
+                faults = (restarts, fault)
+                incarnation = Incarnation(self._config, server, threads=threads, predecessors=unsettled, faults=faults)
                 began = time.monotonic()
                 await self._live(incarnation)
                 unsettled = incarnation.unsettled

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 
+from rowlock.db.safe_logger import SafeLogger
 from rowlock.model.failure import Failure, recalled
 from rowlock.model.formatting import span
-from rowlock.model.row import ClaimedJob
+from rowlock.model.row import ClaimedJob, Rescued
 from rowlock.model.workflow.step import StepUpdate
 
-log = logging.getLogger("rowlock.workflow")
+log = SafeLogger("rowlock.workflow")
 
 
-def log_fields(row: ClaimedJob) -> dict[str, object]:
+def log_fields(row: ClaimedJob | Rescued) -> dict[str, object]:
     """The fields that every log record about a job has."""
     return {"job_id": row.id, "task": row.task, "queue": row.queue, "attempt": row.failures + 1}
 
 
 def log_failure(
-    to: logging.Logger,
+    to: SafeLogger,
     level: int,
     text: tuple[object, ...],
     fields: dict[str, object],
@@ -33,11 +34,14 @@ def log_failure(
     """
     fields |= {"error_type": failure.type, "error": failure.message}
     message, *args = text
-    shown = (type(error), error, error.__traceback__) if with_traceback and error is not None else None
-    record = to.makeRecord(to.name, level, __file__, 0, message, tuple(args), shown, extra=fields)
-    if with_traceback:
-        record.exc_text = failure.traceback.rstrip() or None  # or a formatter would make a longer one
-    to.handle(record)
+    to.log(
+        level,
+        str(message),
+        *args,
+        extra=fields,
+        exc_info=error if with_traceback else None,
+        exc_text=failure.traceback.rstrip() or None if with_traceback else None,  # or a formatter makes a longer one
+    )
 
 
 def log_step_failure(row: ClaimedJob, record: StepUpdate, *, of: int, error: BaseException) -> None:

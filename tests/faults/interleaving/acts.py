@@ -257,7 +257,7 @@ def pass_time(span: timedelta) -> Part:
     return []
 
 
-def register(worker: str) -> Query[float]:
+def register(worker: str) -> Query[workers.Registered]:
     """Enter a worker whose lease outlasts every schedule in which no time passes."""
     return workers.register(
         worker=worker,

@@ -193,6 +193,8 @@ class SchedulesNow(NamedTuple):
     orphans: list[str]
     forgotten: list[str]
     missed: list[str]  # slots of the last hour, though a worker lived
+    silent: list[str]  # for the clock was ahead when they last fired
+    silent_for: float | None  # seconds, at most
     idle: Mapping[str, str]  # no job came of their last slots; and why not of the latest
 
 

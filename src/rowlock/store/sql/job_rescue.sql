@@ -140,7 +140,7 @@ logged as (
     from named
 )
 select
-    id, token, task, queue, worker, owner, counted as crashes, has_crashed, becomes,
+    id, token, task, queue, failures, worker, owner, counted as crashes, has_crashed, becomes,
     (
         select count(rowlock.notify(rowlock.channel(parked.queue), 'below'))
         from rowlock.parked

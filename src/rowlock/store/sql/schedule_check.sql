@@ -2,6 +2,8 @@
 -- a day, with nothing said of the end; those of which slots of the last hour were missed although a worker lived that had been
 -- there before; and those whose last :slots slots were all passed over. Each up to :most names, and how many there are in all; of
 -- the last up to :most_idle, and why each passed over its latest slot.
+-- Silent are those that have fired a slot which is still to come: the clock was ahead, and until it has come up again they fire
+-- nothing.
 with living as materialized (
     select worker.schedules, worker.started_at from rowlock.workers as worker where worker.lease > rowlock.now()
 ),
@@ -12,7 +14,12 @@ seen as materialized (
         schedule.is_declared and exists (select from living)
             and not exists (select from living where schedule.name = any(living.schedules)) as orphan,
         coalesce(schedule.paused_at < rowlock.now() - interval '1 day' and schedule.paused_until is null, false) as forgotten,
-        schedule.paused_at is not null as paused
+        schedule.paused_at is not null as paused,
+        case
+            when schedule.paused_at is null and schedule.next_at > schedule.last_at
+                and schedule.last_at > rowlock.now() + interval '1 minute'
+                then extract(epoch from schedule.next_at - rowlock.now())::float8
+        end as silent
     from rowlock.schedules as schedule
 ),
 idle as materialized (
@@ -51,5 +58,7 @@ select
         order by name
         limit :most::integer
     ),
+    array(select name from seen where silent is not null order by silent desc, name limit :most::integer),
+    (select max(silent) from seen),
     array(select name from idle order by name),
     array(select reason from idle order by name);
