@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import asyncio
-import logging
-=======
->>>>>>> eng-worker
 import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
