@@ -26,6 +26,7 @@ from rowlock.dashboard.http.webhook import (
     UntimelyDelivery,
     WebhookResponse,
     Webhooks,
+    WebhookSender,
     deliver,
     receive,
 )
@@ -50,6 +51,11 @@ def sign(body: bytes = BODY, *secrets: str, delivery_id: str = "msg_1", at: date
     return {"webhook-id": delivery_id, "webhook-timestamp": timestamp, "webhook-signature": " ".join(signatures)}
 
 
+def delivery_of(to: object, signal: str = "paid", *, delivery_id: str = "msg_1", payload: Any = None) -> Delivery:  # noqa: ANN401  whatever JSON can hold
+    """A delivery that was verified: from somebody who may send any signal."""
+    return Delivery(delivery_id, NOW, str(to), signal, (WebhookSender.read(NEW, 1, "webhooks="),), payload)
+
+
 def message(to: object, signal: str = "paid", payload: object = None) -> bytes:
     return json.dumps({"to": str(to), "signal": signal, "payload": payload}).encode()
 
@@ -64,7 +70,7 @@ def stored(db: Db) -> list[tuple[object, ...]]:
 def test_a_signed_delivery_says_what_was_sent() -> None:
     delivery = Webhooks([NEW]).verify(sign(), BODY, now=NOW)
 
-    assert delivery == Delivery("msg_1", NOW, "order:7", "paid", {"amount": 120})
+    assert delivery == delivery_of("order:7", payload={"amount": 120})
 
 
 def test_a_signature_that_openssl_has_made_is_believed() -> None:
@@ -319,7 +325,7 @@ def test_a_delivery_that_was_signed_anew_is_the_same_delivery(app: Rowlock, db: 
 
 def test_a_delivery_is_known_after_its_workflow_has_ended_and_after_that_is_retried(app: Rowlock, db: Db) -> None:
     job = put_workflow(db)
-    known, late = Delivery("msg_1", NOW, str(job), "paid"), Delivery("msg_2", NOW, str(job), "paid")
+    known, late = delivery_of(job), delivery_of(job, delivery_id="msg_2")
 
     async def story() -> list[bool]:
         async with app:
@@ -340,7 +346,7 @@ def test_two_senders_ids_of_two_workflows_do_not_meet(app: Rowlock, db: Db) -> N
 
     async def both() -> list[bool]:
         async with app:
-            return [await deliver(app, Delivery("msg_1", NOW, str(job), "paid")) for job in (one, other)]
+            return [await deliver(app, delivery_of(job)) for job in (one, other)]
 
     assert asyncio.run(both()) == [True, True]
 
@@ -353,7 +359,7 @@ def test_what_is_stored_is_committed_though_the_app_joins_its_callers_transactio
             await psycopg.AsyncConnection.connect(url) as theirs,
             Rowlock(url, connection=lambda: theirs) as app,
         ):
-            answer = await deliver(app, Delivery("msg_1", NOW, "order:7", "paid"))
+            answer = await deliver(app, delivery_of("order:7"))
             await theirs.rollback()
             return answer
 
@@ -400,36 +406,120 @@ def test_a_sender_is_told_who_takes_no_signals(
     assert stored(db) == []
 
 
-def test_a_secret_is_good_for_the_signals_and_workflows_of_its_scope(app: Rowlock, db: Db) -> None:
-    job = put_workflow(db, key="order:7", task="checkout")
-    put_workflow(db, key="order:8", task="refund")
-    webhooks = Webhooks([f"stripe={OLD}|checkout:paid|check*:refunded.*", f"{NEW}|*:paid"])
+def answers(app: Rowlock, webhooks: Webhooks, *sent: tuple[bytes, tuple[str, ...]]) -> list[int]:
+    """The status for each body, which these secrets have signed."""
 
     async def send() -> list[int]:
         async with app:
             return [
                 (
-                    await receive(app, webhooks, headers=sign(body, secret, delivery_id=str(at)), body=body, now=NOW)
+                    await receive(app, webhooks, headers=sign(body, *secrets, delivery_id=f"{at}"), body=body, now=NOW)
                 ).status
-                for at, (secret, body) in enumerate(
-                    (
-                        (OLD, message("order:7")),
-                        (OLD, message(job, "refunded.partly")),
-                        (OLD, message("order:7", "approval")),
-                        (OLD, message("order:8")),
-                        (OLD, message("order:9")),
-                        (NEW, message("order:8")),
-                        (NEW, message("order:8", "approval")),
-                    )
-                )
+                for at, (body, secrets) in enumerate(sent)
             ]
 
-    assert asyncio.run(send()) == [202, 202, 403, 403, 404, 202, 403]
+    return asyncio.run(send())
+
+
+def test_a_secret_is_good_for_the_signals_and_workflows_of_its_scope(app: Rowlock, db: Db) -> None:
+    job = put_workflow(db, key="order:7", task="checkout")
+    put_workflow(db, key="order:8", task="refund")
+    webhooks = Webhooks([f"stripe={OLD}|checkout:paid|check*:refunded.*", f"{NEW}|*:paid"])
+
+    statuses = answers(
+        app,
+        webhooks,
+        (message("order:7"), (OLD,)),
+        (message(job, "refunded.partly"), (OLD,)),
+        (message("order:7", "approval"), (OLD,)),
+        (message("order:8"), (OLD,)),
+        (message("order:9"), (OLD,)),
+        (message("order:8"), (NEW,)),
+        (message("order:8", "approval"), (NEW,)),
+    )
+
+    assert statuses == [202, 202, 403, 403, 404, 202, 403]
     assert [row[1] for row in stored(db)] == ["paid", "refunded.partly", "paid"]
     assert db.execute("select actor, details ->> 'signal' from rowlock.events order by id").fetchall() == [
         ("webhook stripe", "paid"),
         ("webhook stripe", "refunded.partly"),
+        ("webhook secret 2", "paid"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "signed_with"),
+    [((OLD, OLD), (OLD,)), ((OLD, NEW), (OLD, NEW))],
+    ids=["two entries with one key", "signed with both secrets"],
+)
+def test_every_scope_of_those_who_signed_counts(
+    app: Rowlock, db: Db, secrets: tuple[str, str], signed_with: tuple[str, ...]
+) -> None:
+    put_workflow(db, key="order:7", task="checkout")
+    put_workflow(db, key="order:8", task="refund")
+    put_workflow(db, key="order:9", task="parcel")
+    webhooks = Webhooks([f"shop={secrets[0]}|checkout:paid", f"bank={secrets[1]}|refund:paid"])
+
+    statuses = answers(app, webhooks, *((message(f"order:{n}"), signed_with) for n in (7, 8, 9)))
+
+    assert statuses == [202, 202, 403]
+    assert db.execute("select actor from rowlock.events order by id").fetchall() == [
+        ("webhook shop",),
+        ("webhook bank",),
+    ]
+
+
+def test_a_signal_by_a_secret_without_a_name_is_in_the_audit(app: Rowlock, db: Db) -> None:
+    put_workflow(db, key="order:7")
+
+    answers(app, Webhooks([NEW]), (BODY, (NEW,)))
+
+    assert db.execute("select actor, details ->> 'signal' from rowlock.events").fetchall() == [
+        ("webhook secret 1", "paid")
+    ]
+
+
+def test_a_secret_without_a_scope_is_warned_about_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    Webhooks([f"stripe={OLD}|*:*", NEW])
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "secret 2 of webhooks= may send any signal to any workflow; add a scope, such as |checkout:paid, or |*:*"
+    ]
+
+
+def test_a_scoped_signal_goes_to_the_workflow_that_was_checked_though_another_has_its_key_by_then(
+    app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = put_workflow(db, key="order:7", task="checkout")
+    other = put_workflow(db, task="refund")
+    send = Rowlock.asignal
+
+    async def after_the_key_has_moved(*args: Any, **options: Any) -> bool:  # noqa: ANN401  as they come
+        db.execute("update rowlock.keys set job = %s where key = 'order:7'", (other,))
+        return await send(*args, **options)
+
+    monkeypatch.setattr(Rowlock, "asignal", after_the_key_has_moved)
+
+    statuses = answers(app, Webhooks([f"shop={NEW}|checkout:paid"]), (BODY, (NEW,)))
+
+    assert statuses == [202]
+    assert [row[0] for row in stored(db)] == [checked]
+
+
+def test_a_key_of_32_digits_is_no_id_for_a_scope(app: Rowlock, db: Db) -> None:
+    allowed, key = put_workflow(db, task="checkout"), uuid4().hex
+    put_workflow(db, key=allowed.hex, task="refund")
+    keyed = put_workflow(db, key=key, task="checkout")
+
+    statuses = answers(
+        app,
+        Webhooks([f"shop={NEW}|checkout:paid"]),
+        (message(allowed.hex), (NEW,)),
+        (message(key), (NEW,)),
+    )
+
+    assert statuses == [403, 202]
+    assert [row[0] for row in stored(db)] == [keyed]
 
 
 def test_a_scope_that_is_none_is_refused_without_a_word_of_the_secret() -> None:
@@ -489,10 +579,10 @@ def test_what_is_refused_never_reaches_the_database(headers: dict[str, str], bod
 def test_the_refusals_of_a_signal_are_those_of_the_app(app: Rowlock, db: Db) -> None:
     plain = put(db)
     refusals = {
-        JobNotFound: Delivery("msg_1", NOW, "order:8", "paid"),
-        NotAWorkflow: Delivery("msg_1", NOW, str(plain), "paid"),
-        InvalidOption: Delivery("msg_1", NOW, str(plain), "a/b"),
-        InvalidArguments: Delivery("msg_1", NOW, str(plain), "paid", "\x00"),
+        JobNotFound: delivery_of("order:8"),
+        NotAWorkflow: delivery_of(plain),
+        InvalidOption: delivery_of(plain, "a/b"),
+        InvalidArguments: delivery_of(plain, payload="\x00"),
     }
 
     async def each() -> None:

@@ -336,10 +336,29 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "dashboard/http/webhook.py",
-                "if sender is not None and sender.depends_on_workflow(delivery.signal):",
-                "if False:",
+                "        if sender.may_send_to_all(delivery.signal):\n            return",
+                "        if True:\n            return",
             )
         ],
+    ),
+    Mutant(
+        "webhook-first-scope",
+        "a sender that signs with both secrets of a change is refused what the second may send",
+        "tests/dashboard/test_webhook.py::test_every_scope_of_those_who_signed_counts",
+        [
+            Change(
+                "dashboard/http/webhook.py",
+                "may = tuple(one for one in senders if one.may_send(sent.signal))",
+                "may = tuple(one for one in senders if one.may_send(sent.signal))[:1]",
+            )
+        ],
+    ),
+    Mutant(
+        "webhook-key-looked-up-twice",
+        "a key that is given to another workflow between check and signal takes the signal out of its sender's scope",
+        "tests/dashboard/test_webhook.py::"
+        "test_a_scoped_signal_goes_to_the_workflow_that_was_checked_though_another_has_its_key_by_then",
+        [Change("dashboard/http/webhook.py", "return record.id, sender", "return delivery.to, sender")],
     ),
     Mutant(
         "D7",

@@ -41,36 +41,38 @@ _ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookSender:
-    """A sender: what the audit calls it, if it has a name, its key, and its scope: patterns for workflow and signal."""
+    """A sender: what the audit calls it, its key, and its scope: patterns for workflow and signal, none for any."""
 
-    name: str | None
+    name: str
     key: bytes = field(repr=False)
     scope: tuple[tuple[str, str], ...]
 
     @classmethod
-    def read(cls, said: object, place: str) -> WebhookSender:
+    def read(cls, said: object, number: int, source: str) -> WebhookSender:
         """A sender as `NAME=whsec_BASE64|WORKFLOW:SIGNAL|…`; without a scope any signal.
 
         What is wrong with it is said without a word of the secret.
         """
+        place = f"secret {number} of {source}"
         match = _SECRET.fullmatch(said) if isinstance(said, str) else None
         if match is None:
             raise InvalidOption(f"{place} does not begin with {PREFIX}, or NAME={PREFIX}; {_ADVICE}")
         scope = tuple(_pair(one, place) for one in match["scope"].split("|")[1:])
-        name = f"webhook {match['name']}" if match["name"] else None
-        return cls(name, _key(match["secret"], place), scope or (("*", "*"),))
+        return cls(f"webhook {match['name'] or f'secret {number}'}", _key(match["secret"], place), scope)
 
     def may_send(self, signal: str) -> bool:
         """Whether it may send this signal to any workflow at all."""
-        return any(fnmatchcase(signal, pattern) for _, pattern in self.scope)
+        return not self.scope or any(fnmatchcase(signal, pattern) for _, pattern in self.scope)
 
     def may_send_to(self, workflow: str, signal: str) -> bool:
         """Whether it may send this signal to this workflow."""
-        return any(fnmatchcase(workflow, to) and fnmatchcase(signal, pattern) for to, pattern in self.scope)
+        return not self.scope or any(
+            fnmatchcase(workflow, to) and fnmatchcase(signal, pattern) for to, pattern in self.scope
+        )
 
-    def depends_on_workflow(self, signal: str) -> bool:
-        """Whether that depends on which workflow it is."""
-        return not any(to == "*" and fnmatchcase(signal, pattern) for to, pattern in self.scope)
+    def may_send_to_all(self, signal: str) -> bool:
+        """Whether it may send this signal to every workflow."""
+        return not self.scope or any(to == "*" and fnmatchcase(signal, pattern) for to, pattern in self.scope)
 
 
 def _pair(said: str, place: str) -> tuple[str, str]:
@@ -102,6 +104,7 @@ _VARIABLE: Final = "ROWLOCK_WEBHOOK_SECRETS"
 # No full stop: with one, the same signed text could be read as another id with another body.
 _ID: Final = re.compile(r"[!-\-/-~]{1,200}")
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,11}")
+_JOB_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _MOST_SIGNATURES: Final = 20
 _FORM: Final = 'send {"to": ID or KEY, "signal": NAME, "payload": …}'
 
@@ -148,14 +151,17 @@ class UnknownWorkflow(DeliveryRefused):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A signal that somebody with a secret of ours has sent: `id` is the sender's, the same when it is sent again."""
+    """A signal that somebody with a secret of ours has sent: `id` is the sender's, the same when it is sent again.
+
+    `senders` have signed it and may send this signal, each to the workflows of its scope.
+    """
 
     id: str
     sent_at: datetime
     to: str
     signal: str
+    senders: tuple[WebhookSender, ...] = field(compare=False)
     payload: JsonValue = field(default=None, repr=False)
-    sender: WebhookSender | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,7 @@ class WebhookResponse:
 
 
 class Webhooks:
-    """The secrets that senders sign with, each as `NAME=whsec_BASE64|WORKFLOW:SIGNAL|…`: see Sender.
+    """The secrets that senders sign with, each as `NAME=whsec_BASE64|WORKFLOW:SIGNAL|…`: see WebhookSender.
 
     To change a secret, have both for a while: the new one here, then at the sender, and then take the old one away.
     """
@@ -175,9 +181,14 @@ class Webhooks:
     def __init__(self, secrets: Sequence[str], *, said: str = "webhooks=") -> None:
         if isinstance(secrets, str):
             raise InvalidOption(f"{said} is one str; write a list of secrets")
-        self._senders = tuple(
-            WebhookSender.read(secret, f"secret {number} of {said}") for number, secret in enumerate(secrets, start=1)
-        )
+        self._senders = tuple(WebhookSender.read(secret, number, said) for number, secret in enumerate(secrets, start=1))
+        for number, sender in enumerate(self._senders, start=1):
+            if not sender.scope:
+                log.warning(
+                    "secret %d of %s may send any signal to any workflow; add a scope, such as |checkout:paid, or |*:*",
+                    number,
+                    said,
+                )
 
     @classmethod
     def find(cls, given: Sequence[str] | None, environment: Mapping[str, str] = os.environ) -> Webhooks | None:
@@ -211,13 +222,13 @@ class Webhooks:
                 "no signature in webhook-signature is by a secret known here; sign ID.TIMESTAMP.BODY, the body as sent"
             )
         sent = _parse(body)
-        # While a secret is changed, both have signed it; the wider scope counts.
-        may = next((one for one in senders if one.may_send(sent.signal)), None)
-        if may is None:
+        # Several have signed it while a secret is changed, and where entries share a key: each scope counts.
+        may = tuple(one for one in senders if one.may_send(sent.signal))
+        if not may:
             raise OutOfScope(
                 f"this secret may not send the signal {shown(sent.signal)}; its scope is set where the dashboard runs"
             )
-        return Delivery(delivery_id, sent_at, sent.to, sent.signal, sent.payload, may)
+        return Delivery(delivery_id, sent_at, sent.to, sent.signal, may, sent.payload)
 
     def _signers(self, content: bytes, signatures: Sequence[str]) -> list[WebhookSender]:
         # Each is compared with each, however soon two are the same: how long it takes tells nobody anything.
@@ -240,27 +251,36 @@ async def deliver(app: Rowlock, delivery: Delivery) -> bool:
 
     What `app.signal` refuses is refused: JobNotFound, NotAWorkflow, SignalRefused, InvalidOption, InvalidArguments.
     """
-    sender = delivery.sender
     with app.within(None):  # on a connection of ours: when this returns, it is committed
-        if sender is not None and sender.depends_on_workflow(delivery.signal):
-            await _check_workflow(app, delivery, sender)
-        by = None if sender is None else sender.name
-        return await app.asignal(delivery.to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=by)
+        to, sender = await _permitted(app, delivery)
+        return await app.asignal(
+            to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=sender.name
+        )
 
 
-async def _check_workflow(app: Rowlock, delivery: Delivery, sender: WebhookSender) -> None:
-    """Refuse a signal for a workflow to which the sender may not send it."""
-    record = await app.database.aconverse(lambda: _meant(delivery.to), atomic=False)
+async def _permitted(app: Rowlock, delivery: Delivery) -> tuple[UUID | str, WebhookSender]:
+    """The workflow to send the signal to, and a sender that may; OutOfScope if none of them may.
+
+    A scope is compared with the workflow that the key names now; the signal goes to that one's id, for by the time it
+    is sent another workflow may have the key.
+    """
+    for sender in delivery.senders:
+        if sender.may_send_to_all(delivery.signal):
+            return delivery.to, sender
+    record = await app.database.aconverse(lambda: _find(delivery.to), atomic=False)
     if record is None:
-        raise UnknownWorkflow(f"there is no live workflow {shown(delivery.to)}; send to its id or its key")
-    if not sender.may_send_to(record.task, delivery.signal):
-        raise OutOfScope(f"this secret may not send {shown(delivery.signal)} to the workflow {record.task}")
+        raise UnknownWorkflow(f"there is no workflow {shown(delivery.to)}; send to its id or its key")
+    for sender in delivery.senders:
+        if sender.may_send_to(record.task, delivery.signal):
+            return record.id, sender
+    raise OutOfScope(f"this secret may not send {shown(delivery.signal)} to the workflow {record.task}")
 
 
-def _meant(to: str) -> Conversation[JobRecord | None]:
-    try:
+def _find(to: str) -> Conversation[JobRecord | None]:
+    """The job of that id or key; only what is written as PostgreSQL writes ids is an id, as for `app.signal`."""
+    if _JOB_ID.fullmatch(to):
         job = UUID(to)
-    except ValueError:
+    else:
         held = yield from alone(explain.holder(to))
         if not held:
             return None
