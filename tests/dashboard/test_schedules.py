@@ -13,6 +13,9 @@ import pytest
 
 from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
+from rowlock.store.query import Query
+from rowlock.store.schedules import statements
+from rowlock.store.schedules.statements import ScheduleRow
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
 from tests.rows import Db, put
@@ -142,6 +145,23 @@ def test_pages_of_schedules_go_on_by_name(client: Browser, app: Rowlock) -> None
     assert [row["schedule"]["name"] for row in second["schedules"]] == ["s40", "s41", "s42", "s43", "s44"]
     assert second["after"] is None
     assert found["total"] == 10
+
+
+def test_lists_do_not_load_arguments(client: Browser, app: Rowlock, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(app, "nightly", "0 3 * * *", region="north")
+    app.schedules.pause("nightly", by="ann")
+    whole = schedule(client)
+
+    def loaded(name: str | None) -> Query[ScheduleRow]:
+        raise AssertionError(f"the arguments of {name or 'every schedule'} are loaded")
+
+    monkeypatch.setattr(statements, "listed", loaded)
+    [row] = client.get("/api/schedules").json()["schedules"]
+    overview = client.get("/")
+
+    assert whole["args"] == {"region": "north"}
+    assert row["schedule"] == {**whole, "args": None, "declared": None, "edits": None}
+    assert "schedule nightly is paused" in overview.text.casefold()
 
 
 def test_a_rule_that_this_machine_cannot_read_is_said_to_be_so(client: Browser, app: Rowlock, db: Db) -> None:

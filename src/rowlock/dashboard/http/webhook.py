@@ -181,7 +181,9 @@ class Webhooks:
     def __init__(self, secrets: Sequence[str], *, said: str = "webhooks=") -> None:
         if isinstance(secrets, str):
             raise InvalidOption(f"{said} is one str; write a list of secrets")
-        self._senders = tuple(WebhookSender.read(secret, number, said) for number, secret in enumerate(secrets, start=1))
+        self._senders = tuple(
+            WebhookSender.read(secret, number, said) for number, secret in enumerate(secrets, start=1)
+        )
         for number, sender in enumerate(self._senders, start=1):
             if not sender.scope:
                 log.warning(
@@ -253,9 +255,7 @@ async def deliver(app: Rowlock, delivery: Delivery) -> bool:
     """
     with app.within(None):  # on a connection of ours: when this returns, it is committed
         to, sender = await _permitted(app, delivery)
-        return await app.asignal(
-            to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=sender.name
-        )
+        return await app.asignal(to, delivery.signal, delivery.payload, key=f"webhook:{delivery.id}", by=sender.name)
 
 
 async def _permitted(app: Rowlock, delivery: Delivery) -> tuple[UUID | str, WebhookSender]:

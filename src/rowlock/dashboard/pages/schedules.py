@@ -47,7 +47,10 @@ class ScheduleShown:
 
 @dataclass(frozen=True, slots=True)
 class SchedulesShown:
-    """Schedules by name; `after` is where the next page begins, None after the last. `tasks` are those known here."""
+    """Schedules by name, without arguments, declarations and edits, which are loaded for the page of one schedule.
+
+    `after` is where the next page begins, None after the last. `tasks` are those known here.
+    """
 
     at: datetime
     schedules: tuple[ScheduleShown, ...]
@@ -65,7 +68,7 @@ async def load(context: RequestContext, params: SchedulesParams) -> SchedulesSho
 
 def _page(params: SchedulesParams, tasks: tuple[str, ...]) -> Conversation[SchedulesShown]:
     [at] = yield schema.now()
-    meant = _meant((yield from statements.readable()), params.named)
+    meant = _meant((yield statements.outlined(None)), params.named)
     start = bisect_right([one.name for one in meant], params.after) if params.after else 0
     page = meant[start : start + _MOST_SHOWN]
     fired: list[ScheduleFiring] = yield statements.recent([one.name for one in page], limit=FIRINGS)

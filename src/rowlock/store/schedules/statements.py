@@ -57,7 +57,7 @@ def listed(name: str | None) -> Query[ScheduleRow]:
 
 
 def outlined(name: str | None) -> Query[ScheduleRow]:
-    """The same without their arguments, for a role that may not read those."""
+    """The same without their arguments: for lists, and for a role that may not read those."""
     return Query("schedule_outline", {"name": name}, _looked)
 
 
