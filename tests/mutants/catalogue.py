@@ -342,6 +342,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "page-behind-a-lock-stays-away",
+        "a page that is loaded while a table is locked says so until somebody reloads it",
+        "tests/dashboard/test_failed.py::test_a_page_behind_a_table_lock_is_loaded_again",
+        [Change("dashboard/http/endpoints.py", "_MAY_COME_BACK: Final = (503, 504)", "_MAY_COME_BACK: Final = (503,)")],
+    ),
+    Mutant(
         "webhook-first-scope",
         "a sender that signs with both secrets of a change is refused what the second may send",
         "tests/dashboard/test_webhook.py::test_every_scope_of_those_who_signed_counts",

@@ -54,6 +54,8 @@ _DATABASE_ERRORS: Final = {
     "25006": (403, "the database is read-only here"),
     "42501": (403, "the database user of the dashboard may not do this; see rowlock migrate --roles"),
 }
+_MAY_COME_BACK: Final = (503, 504)
+"""A database that is away, or too slow, as behind a lock of a table: a page that fails so is loaded again."""
 _UNREACHABLE: Final = (503, "the database cannot be reached")
 
 
@@ -233,7 +235,9 @@ class Endpoints:
             return RedirectResponse(f"{root_of(request.scope)}/login?next={quote(_requested(request), safe='')}", 303)
         if request.scope["rowlock.visitor"] is None and path_of(request.scope).startswith("/static/"):
             return PlainTextResponse(says, status, headers)
-        response = self.html(request, "failed", {"status": status, "says": says, "page": "failed"}, status)
+        retries = request.method == "GET" and status in _MAY_COME_BACK
+        shown = {"status": status, "says": says, "retries": retries, "page": "failed"}
+        response = self.html(request, "failed", shown, status)
         response.headers.update(headers or {})
         return response
 

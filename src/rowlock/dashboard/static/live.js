@@ -147,12 +147,13 @@ export function togglePause() {
   if (paused) { close(); say("paused", "Paused"); } else open();
 }
 
-// A page that could not be loaded because something was away is loaded as soon as it is back.
-function retryPage() {
+// A page that could not be loaded because something was away, or too slow, is loaded as soon as it can be. The pauses
+// grow: each try of a page that is too slow costs the database two seconds.
+function retryPage(pause = 2000) {
   setTimeout(async () => {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
-    if (answer && answer.status < 500) location.reload(); else retryPage();
-  }, 2000);
+    if (answer && answer.status < 500) location.reload(); else retryPage(Math.min(pause * 1.5, 15000));
+  }, pause);
 }
 
 export function startLive() {
