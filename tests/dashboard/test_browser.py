@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard import shop as goods
-from tests.dashboard.books import becomes, said
+from tests.dashboard.books import becomes, fresh, said
 from tests.dashboard.chromium import ROOT, Shop, Tab, needs_chromium, tab
 from tests.depth import deep
 from tests.rows import Db
@@ -204,6 +204,51 @@ def test_what_is_typed_and_what_a_mark_says_is_in_the_readers_zone_too(browser: 
 
         becomes(books, order.id, "succeeded")
     assert said(books, order.id, "result") == "order 7 at 2031-03-01T02:15:00+00:00"
+
+
+def test_rows_of_jobs_are_low_on_a_small_screen(browser: Browser, shop: Shop, books: Db) -> None:
+    made = goods.resize.using(tags=["schedule:photos.nightly", "slot:2031-03-01T03:30:00Z"]).enqueue(1)
+    with tab(browser, shop.link, size=(1280, 800)) as opened:
+        page = opened.go("/jobs?tag=schedule:photos.nightly&queue=default")
+        row = page.locator(f"#job-{made.id}")
+        expect(row.locator(".tag")).to_have_count(2)
+        heights = page.locator("table.jobs tbody tr").evaluate_all("rows => rows.map(row => row.offsetHeight)")
+        queue = row.locator("td.queue a")
+        lines = queue.evaluate("link => link.getClientRects().length")
+
+    assert max(heights) <= 60
+    assert lines == 1
+
+
+def test_a_phone_shows_where_one_is_and_how_to_log_out(browser: Browser, shop: Shop) -> None:
+    with tab(browser, shop.link, size=PHONE) as opened:
+        page = opened.go("/jobs")
+        box = page.locator("table.jobs tbody input[type=checkbox]").first.bounding_box()
+        expect(page.get_by_role("button", name="Log out")).to_be_in_viewport()
+        for path in ("/jobs", "/audit"):  # the last of the navigation, too, which scrolls
+            expect(opened.go(path).locator(".nav a[aria-current]")).to_be_in_viewport(ratio=0.9)
+
+    assert box is not None
+    assert min(box["width"], box["height"]) >= 22
+
+
+def test_a_long_reason_takes_three_lines_of_a_list(browser: Browser, shop: Shop, books: Db) -> None:
+    queue, why = fresh("attic"), "the roof leaks and " * 50
+    books.execute("insert into rowlock.pauses values ('queue', %s, null, %s, 'ann', now())", [queue, why])
+    books.execute(
+        "insert into rowlock.events (kind, actor, details) "
+        "values ('paused', 'ann', json_build_object('queue', %s::text, 'why', %s::text))",
+        [queue, why],
+    )
+    with tab(browser, shop.link) as opened:
+        lines = {
+            path: opened.go(path)
+            .locator(f'[title*="{why.strip()}"]')
+            .evaluate("text => text.offsetHeight / parseFloat(getComputedStyle(text).lineHeight)")
+            for path in ("/", f"/queues?named={queue}", "/audit?kind=paused")
+        }
+
+    assert [path for path, count in lines.items() if not 2.5 < count < 3.5] == [], lines
 
 
 def test_all_that_a_browser_loads_is_small() -> None:

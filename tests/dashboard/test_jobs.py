@@ -19,6 +19,7 @@ from rowlock.dashboard.filter_params import JobFilterParams, read_argument
 from rowlock.dashboard.search import KnownNames, read_terms
 from rowlock.errors import InvalidOption, RowlockError
 from rowlock.model.results import Done
+from rowlock.store.find import pages as found_pages
 from rowlock.store.find import windows
 from tests.dashboard.browser import Browser, browsing
 from tests.dashboard.conftest import Act
@@ -358,6 +359,25 @@ def test_to_mean_every_job_must_be_said_and_to_delete_the_number_typed(act: Act,
     assert "type 1 to confirm" in mistyped.json()["error"]
     assert left == {"failed": 1}
     assert said.json()["says"] == "1 job will run again."
+
+
+def test_to_delete_more_than_were_counted_the_number_is_typed_with_a_plus(
+    client: Browser, act: Act, db: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(4):
+        put(db, "failed")
+    monkeypatch.setattr(found_pages, "_MOST_COUNTED", 3)
+
+    preview = client.get("/jobs/preview?verb=delete&state=failed").text
+    bare = act("/jobs/delete", state="failed", expected="3", at_least="true", typed="3")
+    left = states(db)
+    exact = act("/jobs/delete", state="failed", expected="3", at_least="true", typed="3+")
+
+    assert "At least 3 jobs will be deleted, which cannot be undone. Type 3+ to confirm" in preview
+    assert 'pattern="3[+]"' in preview
+    assert (bare.status_code, bare.json()["error"]) == (400, "type 3+ to confirm; nothing was changed")
+    assert left == {"failed": 4}
+    assert exact.json()["says"] == "4 jobs are deleted."
 
 
 def test_a_slip_in_the_name_of_a_field_changes_nothing_and_is_named(act: Act, db: Db) -> None:

@@ -41,7 +41,8 @@ class BulkParams(JobFilterParams):
     """Which jobs, and why. Without any filter, `everything` must be true: it would be every job.
 
     `expected` is how many jobs the preview counted, needed unless `ids` names them: if it would now be over a tenth
-    more, it is refused. With `at_least` it may be any number. `typed` is what a person typed to confirm it.
+    more, it is refused. With `at_least` it may be any number. `typed` is what a person typed to confirm it: the number
+    expected, with `at_least` followed by a +.
     """
 
     everything: bool = False
@@ -136,8 +137,9 @@ async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) 
     """Start an operation on all jobs that match; after a second it goes on in the background."""
     if params.is_everything and not params.everything:
         raise InvalidOption("that would be every job; say which ones, or everything=true")
-    if params.typed is not None and params.typed.strip().replace(",", "").removesuffix("+") != str(params.expected):
-        raise InvalidOption(f"type {params.expected} to confirm; nothing was changed")
+    exactly = f"{params.expected}{'+' if params.at_least else ''}"
+    if params.typed is not None and params.typed.strip().replace(",", "") != exactly:
+        raise InvalidOption(f"type {exactly} to confirm; nothing was changed")
     [now] = await context.reader.database.arun(schema.now())
     wanted = params.filter(now)
     VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
