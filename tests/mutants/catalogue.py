@@ -2521,8 +2521,8 @@ MUTANTS: tuple[Mutant, ...] = (
         [
             Change(
                 "dashboard/pages/overview.py",
-                'in_time("schedules", context.reader.schedules.alist(), unknown)',
-                "context.reader.schedules.alist()",
+                'in_time("schedules", _schedules(context), unknown)',
+                "_schedules(context)",
             )
         ],
         deep="each look at what is locked is given up after two seconds",

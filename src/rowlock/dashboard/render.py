@@ -22,6 +22,7 @@ from markupsafe import Markup
 from rowlock.dashboard.excerpt import Excerpt
 from rowlock.model import formatting
 from rowlock.model.formatting import typed_span
+from rowlock.model.verb import VERBS
 
 VERSION: Final = version("rowlock")
 STATIC: Final = Path(__file__).parent / "static"
@@ -91,6 +92,7 @@ def templates(*packages: str) -> Environment:
     }
     environment.tests["excerpt"] = lambda value: isinstance(value, Excerpt)
     environment.globals |= {"count": formatting.count, "version": VERSION, "assets": assets(), "timedelta": timedelta}
+    environment.globals |= {"VERBS": VERBS}
     return environment
 
 

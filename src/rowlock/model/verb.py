@@ -1,4 +1,4 @@
-"""Verbs: what operators do to jobs, and in which states jobs can be changed so."""
+"""Verbs: what operators do to jobs: in which states, in which words, and who may."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from rowlock.model.filter import ENDED, LIVE, STATES, Filter
 from rowlock.model.names import shown
 from rowlock.model.record import State
 
-VerbName = Literal["retry", "cancel", "delete", "move", "reprioritise", "run_next"]
+VerbName = Literal["retry", "cancel", "run_next", "move", "reprioritise", "delete"]
+VerbRole = Literal["operator", "admin"]
 
 PARKED_FOR: Final = frozenset({"signal", "children"})
 """What parked workflows wait for that are stored as waiting; those that wait for a time are stored as ready."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
     """A verb: the states it can change, those it changes when the filter names none, and those it looks at then.
 
     Jobs that it looks at and does not change are passed over, and counted; so are live workflows that have begun, and
-    children, if it `spares` them.
+    children, if it `spares` them. In the dashboard it needs the `role`.
     """
 
     name: VerbName
@@ -29,6 +30,18 @@ class Verb:
     looks: frozenset[State]
     by_default: frozenset[State] | None = None  # None: all that it can change
     spares: bool = False
+    role: VerbRole = "operator"
+    label: str  # of its button
+    says: str  # what it does to jobs
+    done: str  # what was done: retried 3 jobs
+    outcome: tuple[str, str]  # what became of one changed job, and of several: is cancelled, are cancelled
+    outcome_of_one: str  # the same for the one job that was meant
+    passes_over: str = ""  # which jobs it does not change, where that may surprise
+
+    @property
+    def words(self) -> str:
+        """Its name within a sentence: run next."""
+        return self.name.replace("_", " ")
 
     def states(self, asked: Filter) -> frozenset[State]:
         """The states to look at for this filter; InvalidOption if it names none that the verb can change."""
@@ -61,12 +74,76 @@ _ADVICE: Final = {
 
 VERBS: Final[dict[VerbName, Verb]] = {
     # A cancelled job was cancelled on purpose: only a filter that names the state brings it back.
-    "retry": Verb("retry", changes=ENDED, looks=frozenset({"failed", "cancelled"}), by_default=frozenset({"failed"})),
-    "cancel": Verb("cancel", changes=LIVE, looks=LIVE),
-    "delete": Verb("delete", changes=frozenset(STATES) - {"running"}, looks=frozenset(STATES), spares=True),
-    "move": Verb("move", changes=LIVE - {"running"}, looks=LIVE),
-    "reprioritise": Verb("reprioritise", changes=LIVE - {"running"}, looks=LIVE),
-    "run_next": Verb("run_next", changes=frozenset({"ready"}), looks=LIVE),
+    "retry": Verb(
+        name="retry",
+        changes=ENDED,
+        looks=frozenset({"failed", "cancelled"}),
+        by_default=frozenset({"failed"}),
+        label="Retry",
+        says="run ended jobs again",
+        done="retried",
+        outcome=("will run again", "will run again"),
+        outcome_of_one="The job will run again",
+        passes_over="cancelled jobs are retried only if the filter names that state, and no job whose key is taken",
+    ),
+    "cancel": Verb(
+        name="cancel",
+        changes=LIVE,
+        looks=LIVE,
+        label="Cancel",
+        says="cancel jobs that have not ended",
+        done="cancelled",
+        outcome=("is cancelled", "are cancelled"),
+        outcome_of_one="The job is cancelled; if it runs, it is told to stop",
+    ),
+    "run_next": Verb(
+        name="run_next",
+        changes=frozenset({"ready"}),
+        looks=LIVE,
+        label="Run next",
+        says="put ready jobs before all others of their queues",
+        done="put first:",
+        outcome=("runs next", "run next"),
+        outcome_of_one="The job runs next",
+        passes_over="jobs that run or wait, and workflows that sleep, cannot be put first",
+    ),
+    "move": Verb(
+        name="move",
+        changes=LIVE - {"running"},
+        looks=LIVE,
+        label="Move",
+        says="put jobs that have not started on another queue",
+        done="moved",
+        outcome=("was moved", "were moved"),
+        outcome_of_one="The job was moved",
+        passes_over="running jobs are not moved",
+    ),
+    "reprioritise": Verb(
+        name="reprioritise",
+        changes=LIVE - {"running"},
+        looks=LIVE,
+        label="Priority",
+        says="give jobs that have not started another priority",
+        done="reprioritised",
+        outcome=("has the new priority", "have the new priority"),
+        outcome_of_one="The job has another priority now",
+        passes_over="running jobs keep their priority",
+    ),
+    "delete": Verb(
+        name="delete",
+        changes=frozenset(STATES) - {"running"},
+        looks=frozenset(STATES),
+        spares=True,
+        role="admin",
+        label="Delete",
+        says="remove jobs that do not run, and leave only the events",
+        done="deleted",
+        outcome=("is deleted", "are deleted"),
+        outcome_of_one="The job is deleted",
+        passes_over=(
+            "running jobs, workflows that have begun and children of workflows are not deleted; cancel them first"
+        ),
+    ),
 }
 
 

@@ -35,21 +35,6 @@ from rowlock.cli.shared.output import (
 from rowlock.model.filter import Filter
 from rowlock.model.verb import VERBS
 
-_PAST_TENSE: Mapping[VerbName, str] = {
-    "retry": "retried",
-    "cancel": "cancelled",
-    "delete": "deleted",
-    "move": "moved",
-    "reprioritise": "reprioritised",
-    "run_next": "put first:",
-}
-# Which jobs a verb passes over, where that may surprise its user.
-_PASSED_OVER: Mapping[VerbName, str] = {
-    "retry": "cancelled jobs are retried with --state cancelled only, and a job whose key another one holds not at all",
-    "delete": "running jobs, workflows that have begun and children of workflows are not deleted; cancel them first",
-    "run_next": "jobs that run or wait, and workflows that sleep, cannot be put first",
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOptions:
@@ -119,12 +104,12 @@ def run_bulk(typed: BulkOptions, verb: VerbName, operation: Operation) -> None:
         done = _run(app, typed, verb, job_filter, operation, expected=expected)
     if typed.as_json:
         print_json(done.to_dict())
-    if done.passed_over and verb in _PASSED_OVER:
-        click.echo(_PASSED_OVER[verb], err=True)
+    if done.passed_over and VERBS[verb].passes_over:
+        click.echo(VERBS[verb].passes_over, err=True)
     if not done.changed:
         nothing_matched(f"no job was changed{_passed_over(done)}")
     if not typed.as_json:
-        click.echo(f"{_PAST_TENSE[verb]} {text.count(done.changed, 'job')}{_passed_over(done)}")
+        click.echo(f"{VERBS[verb].done} {text.count(done.changed, 'job')}{_passed_over(done)}")
 
 
 def _check(typed: BulkOptions) -> None:
@@ -145,7 +130,7 @@ def _confirm(app: Rowlock, typed: BulkOptions, verb: VerbName, job_filter: Filte
     if not preview.count:
         nothing_matched(f"no job matches{_passed_over(preview)}")
     _show(preview, stderr=True)
-    if not click.confirm(f"{verb.replace('_', ' ')} {_many(preview)}?", err=True):
+    if not click.confirm(f"{VERBS[verb].words} {_many(preview)}?", err=True):
         click.echo("nothing was changed", err=True)
         raise click.exceptions.Exit(1)
     return None if preview.capped else preview.count + preview.passed_over
@@ -166,7 +151,7 @@ def _show(preview: Preview, *, stderr: bool) -> None:
 
     samples = (text.line(f"{record.id} {record.state} {record.task}") for record in preview.samples)
     found = {"tasks": _counted(preview.tasks), "states": _counted(preview.states), "such as": "\n".join(samples)}
-    title = f"{preview.verb.replace('_', ' ')} would change {_many(preview)}{_passed_over(preview)}"
+    title = f"{VERBS[preview.verb].words} would change {_many(preview)}{_passed_over(preview)}"
     print_facts(found, title=title, stderr=stderr)
 
 
@@ -194,7 +179,7 @@ def _run(
         def track(done: Done) -> None:
             nonlocal latest
             latest = done
-            bar(verb.replace("_", " "), done.changed + done.passed_over, expected)
+            bar(VERBS[verb].words, done.changed + done.passed_over, expected)
 
         try:
             with usage_errors():
@@ -207,6 +192,6 @@ def _run(
 def _interrupted(typed: BulkOptions, done: Done) -> NoReturn:
     if typed.as_json:
         print_json(done.to_dict())
-    so_far = f"{_PAST_TENSE[done.verb]} {text.count(done.changed, 'job')}{_passed_over(done)}"
+    so_far = f"{VERBS[done.verb].done} {text.count(done.changed, 'job')}{_passed_over(done)}"
     click.echo(f"interrupted: {so_far}; go on with:\n  {again(done.before)}", err=True)
     raise click.exceptions.Exit(INTERRUPTED)

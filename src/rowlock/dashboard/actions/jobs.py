@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
@@ -13,11 +13,9 @@ from pydantic import Field, StringConstraints
 from pydantic_core import from_json
 
 from rowlock.app.job import show
-from rowlock.app.jobs import Jobs
 from rowlock.app.tasks import Call
-from rowlock.dashboard.access.visitor import Role
 from rowlock.dashboard.action import Action, ActionResult
-from rowlock.dashboard.bulk_runs import BulkRun, check_expected, most_of
+from rowlock.dashboard.bulk_runs import BulkRun, Track, check_expected, most_of
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams, read_argument, read_past
 from rowlock.dashboard.page import Params
@@ -113,25 +111,6 @@ class BulkRunParams(Params):
 
 # Many jobs
 
-# The operation's method.
-OPERATIONS: Final[Mapping[VerbName, Callable[..., Any]]] = {
-    "retry": Jobs.aretry,
-    "cancel": Jobs.acancel,
-    "run_next": Jobs.arun_next,
-    "move": Jobs.amove,
-    "reprioritise": Jobs.areprioritise,
-    "delete": Jobs.adelete,
-}
-# The words for one changed job, and for several.
-_OUTCOMES: Final[Mapping[VerbName, tuple[str, str]]] = {
-    "retry": ("will run again", "will run again"),
-    "cancel": ("is cancelled", "are cancelled"),
-    "run_next": ("runs next", "run next"),
-    "move": ("was moved", "were moved"),
-    "reprioritise": ("has the new priority", "have the new priority"),
-    "delete": ("is deleted", "are deleted"),
-}
-
 
 async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) -> ActionResult:
     """Start an operation on all jobs that match; after a second it goes on in the background."""
@@ -147,11 +126,22 @@ async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) 
     if not params.ids:
         await check_expected(context.reader, verb, wanted, params.expected, at_least=params.at_least)
         most = most_of(params.expected or 0, at_least=params.at_least)
-    work = partial(OPERATIONS[verb], context.app.jobs, wanted, by=context.actor, why=params.why, **_options(params))
     run = await context.bulk_runs.start(
-        verb, filter_text(params), by=context.actor, most=most, work=lambda track: work(track=track)
+        verb,
+        filter_text(params),
+        by=context.actor,
+        most=most,
+        work=lambda track: _operate(context, verb, wanted, params, track=track),
     )
     return _result_of(run, params)
+
+
+async def _operate(
+    context: RequestContext, verb: VerbName, wanted: Filter, params: BulkParams | OneJobParams, **track: Track
+) -> Done:
+    """Carry out an operation, by the method of its name; with `track`, it is told how far it has come."""
+    operation: Callable[..., Awaitable[Done]] = getattr(context.app.jobs, f"a{verb}")
+    return await operation(wanted, by=context.actor, why=params.why, **_options(params), **track)
 
 
 def _options(params: Params) -> dict[str, Any]:
@@ -193,7 +183,7 @@ def filter_text(params: JobFilterParams) -> str:
 
 def outcome_text(verb: VerbName, changed: int, passed_over: int) -> str:
     """The result as a sentence without its full stop: 3 jobs will run again; 1 was passed over."""
-    one, several = _OUTCOMES[verb]
+    one, several = VERBS[verb].outcome
     done = f"{count(changed, 'job')} {one if changed == 1 else several}" if changed else "no job was changed"
     if not passed_over:
         return done
@@ -217,20 +207,10 @@ async def run_one(verb: VerbName, context: RequestContext, params: OneJobParams)
     wanted = Filter(ids=[params.id])
     if verb == "retry":
         wanted = Filter(ids=[params.id], state=sorted(VERBS["retry"].changes))
-    done: Done = await OPERATIONS[verb](context.app.jobs, wanted, by=context.actor, why=params.why, **_options(params))
+    done = await _operate(context, verb, wanted, params)
     if not done.changed:
         raise RowlockError(_refusal(VERBS[verb], record, params))
-    return ActionResult(f"{_ONE[verb]}.", "/jobs" if verb == "delete" else f"/jobs/{params.id}", done)
-
-
-_ONE: Final = {
-    "retry": "The job will run again",
-    "cancel": "The job is cancelled; if it runs, it is told to stop",
-    "run_next": "The job runs next",
-    "move": "The job was moved",
-    "reprioritise": "The job has another priority now",
-    "delete": "The job is deleted",
-}
+    return ActionResult(f"{VERBS[verb].outcome_of_one}.", "/jobs" if verb == "delete" else f"/jobs/{params.id}", done)
 
 
 def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
@@ -240,7 +220,7 @@ def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
         case ReprioritiseJobParams() if params.priority == record.priority:
             return f"the job has priority {params.priority} already"
     if record.state not in verb.changes:
-        return f"{verb.name.replace('_', ' ')} is not for a job that is {record.state}; nothing was changed"
+        return f"{verb.words} is not for a job that is {record.state}; nothing was changed"
     if verb.name == "retry" and record.key is not None:
         return f"its key {record.key!r} belongs to another job now; nothing was changed"
     if record.begun:
@@ -306,34 +286,23 @@ def _object(typed: str) -> dict[str, Any]:
 
 # The list of actions
 
-_SAYS: Final[dict[VerbName, str]] = {
-    "retry": "run ended jobs again",
-    "cancel": "cancel jobs that have not ended",
-    "run_next": "put ready jobs before all others of their queues",
-    "move": "put jobs that have not started on another queue",
-    "reprioritise": "give jobs that have not started another priority",
-    "delete": "remove jobs that do not run, and leave only the events",
-}
-_ADMINS: Final[Role] = "admin"
-_OPERATORS: Final[Role] = "operator"
-_ROLES: Final[dict[VerbName, Role]] = {verb: _ADMINS if verb == "delete" else _OPERATORS for verb in _SAYS}
 _MANY: Final[dict[VerbName, type[BulkParams]]] = {"move": BulkMoveParams, "reprioritise": BulkReprioritiseParams}
 _SINGLE: Final[dict[VerbName, type[OneJobParams]]] = {"move": MoveJobParams, "reprioritise": ReprioritiseJobParams}
 
 
-def _many(verb: VerbName) -> Action[Any]:
-    says = f"Of all jobs that match: {_SAYS[verb]}."
-    return Action(f"/jobs/{verb}", _ROLES[verb], _MANY.get(verb, BulkParams), partial(run_bulk, verb), says)
+def _many(verb: Verb) -> Action[Any]:
+    params, says = _MANY.get(verb.name, BulkParams), f"Of all jobs that match: {verb.says}."
+    return Action(f"/jobs/{verb.name}", verb.role, params, partial(run_bulk, verb.name), says)
 
 
-def _single(verb: VerbName) -> Action[Any]:
-    says = f"As of many, of one job: {_SAYS[verb]}."
-    return Action(f"/jobs/{{id}}/{verb}", _ROLES[verb], _SINGLE.get(verb, OneJobParams), partial(run_one, verb), says)
+def _single(verb: Verb) -> Action[Any]:
+    params, says = _SINGLE.get(verb.name, OneJobParams), f"As of many, of one job: {verb.says}."
+    return Action(f"/jobs/{{id}}/{verb.name}", verb.role, params, partial(run_one, verb.name), says)
 
 
 ACTIONS: Final[tuple[Action[Any], ...]] = (
-    *map(_many, _SAYS),
-    *map(_single, _SAYS),
+    *map(_many, VERBS.values()),
+    *map(_single, VERBS.values()),
     Action("/jobs/enqueue", "admin", EnqueueParams, enqueue, "Enqueue a job by hand."),
     Action("/jobs/{id}/edit", "admin", EditJobParams, edit, "Give a job that has not started other arguments."),
     Action("/orders/{id}/stop", "operator", BulkRunParams, stop_run, "Stop an order that is underway."),
