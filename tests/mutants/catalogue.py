@@ -344,7 +344,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "page-behind-a-lock-stays-away",
         "a page that is loaded while a table is locked says so until somebody reloads it",
-        "tests/dashboard/test_failed.py::test_a_page_behind_a_table_lock_is_loaded_again",
+        "tests/dashboard/test_layout.py::test_a_page_behind_a_table_lock_is_loaded_again",
         [Change("dashboard/http/endpoints.py", "_MAY_COME_BACK: Final = (503, 504)", "_MAY_COME_BACK: Final = (503,)")],
     ),
     Mutant(

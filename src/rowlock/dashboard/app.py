@@ -64,7 +64,7 @@ class Dashboard:
             templates=templates(*packages),
             read_only=read_only,
             arguments=check_role(arguments),
-            extra=tuple(pages),
+            pages=(*pages, *PAGES),
             can_log_out=isinstance(auth, Tokens),
         )
         self.pages, self.actions = (*PAGES, *pages), (*ACTIONS, *actions)

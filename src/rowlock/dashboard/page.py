@@ -37,17 +37,21 @@ class Redirect(HTTPException):
 class DashboardPage(Generic[A]):
     """A page at `path`, whose `{names}` are fields of `params` too; `load` returns the data that its template shows.
 
+    The navigation has an entry for each page that is its own `nav`; others stand under the entry of that name, or none.
+
     `shows` is the type of that data, which is the JSON of /api + `path`. While somebody watches the page, it is loaded
     again `every` so often.
     """
 
-    name: str  # of its template, and in the navigation
+    name: str  # of its template
     path: str
     params: type[A]
     shows: type[Any]
     load: Callable[[RequestContext, A], Awaitable[Any]]
     says: str  # what it shows, in a sentence: for the API's description
     every: timedelta = timedelta(seconds=2)
+    nav: str | None = None
+    key: str | None = None  # opens it, after g
 
 
 def read_params(kind: type[A], given: QueryParams, path: Mapping[str, Any]) -> A:

@@ -74,7 +74,7 @@ class LoginRoutes:
         return response
 
     def _page(self, request: Request, *, target: str, wrong: str | None = None, status: int = 200) -> Response:
-        shown = {"page": "login", "wrong": wrong, "next": target if is_ours(target) else "/"}
+        shown = {"wrong": wrong, "next": target if is_ours(target) else "/"}
         response = self._endpoints.html(request, "login", shown, status)
         # Without TLS, a browser that gives no referrer gives a form no origin either, and we would not believe it.
         response.headers["referrer-policy"] = "same-origin"

@@ -1,4 +1,4 @@
-"""The pages, in the order in which the navigation shows them."""
+"""Pages: all of them, in the order in which the navigation shows those that it has."""
 
 from __future__ import annotations
 

@@ -118,4 +118,13 @@ def _found(
     return at, found
 
 
-PAGE = DashboardPage("audit", "/audit", AuditParams, AuditShown, load, says="Who did what, when and why.")
+PAGE = DashboardPage(
+    "audit",
+    "/audit",
+    AuditParams,
+    AuditShown,
+    load,
+    says="Who did what, when and why.",
+    nav="audit",
+    key="a",
+)

@@ -200,4 +200,6 @@ PAGE = DashboardPage(
     load,
     says="Database health: checks, what blocks vacuum, locks, and storage.",
     every=timedelta(seconds=10),
+    nav="database",
+    key="d",
 )

@@ -132,5 +132,11 @@ def _verbs(job: JobRecord) -> list[str]:
 
 
 PAGE = DashboardPage(
-    "job", "/jobs/{id}", JobParams, JobShown, load, says="One job: what became of it, why, and what was done."
+    "job",
+    "/jobs/{id}",
+    JobParams,
+    JobShown,
+    load,
+    says="One job: what became of it, why, and what was done.",
+    nav="jobs",
 )

@@ -146,5 +146,12 @@ def _back_to(end: UUID | Cursor | None) -> datetime | None:
 
 
 PAGE = DashboardPage(
-    "jobs", "/jobs", JobsParams, JobsShown, load, says="Jobs that match, live and ended, newest first."
+    "jobs",
+    "/jobs",
+    JobsParams,
+    JobsShown,
+    load,
+    says="Jobs that match, live and ended, newest first.",
+    nav="jobs",
+    key="j",
 )

@@ -313,4 +313,6 @@ PAGE = DashboardPage(
     load,
     says="What needs attention, how much is done and how fast: now, and over an hour, six hours or a day.",
     every=timedelta(seconds=5),
+    nav="overview",
+    key="o",
 )

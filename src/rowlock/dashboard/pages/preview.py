@@ -54,4 +54,5 @@ PAGE = DashboardPage(
     PreviewShown,
     load,
     says="What a verb would change: how many jobs, of which tasks and states, and a few of them.",
+    nav="jobs",
 )

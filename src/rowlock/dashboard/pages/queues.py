@@ -94,5 +94,12 @@ def _task(context: RequestContext, name: str, glance: Glance, pulses: Mapping[st
 
 
 PAGE = DashboardPage(
-    "queues", "/queues", QueuesParams, QueuesShown, load, says="Every queue and task: depths, rates, workers, pauses."
+    "queues",
+    "/queues",
+    QueuesParams,
+    QueuesShown,
+    load,
+    says="Every queue and task: depths, rates, workers, pauses.",
+    nav="queues",
+    key="q",
 )

@@ -59,4 +59,5 @@ PAGE = DashboardPage(
     ScheduleDetailsShown,
     load,
     says="One schedule: its rule, its next slots, what became of the last ones.",
+    nav="schedules",
 )

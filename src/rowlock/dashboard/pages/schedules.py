@@ -108,4 +108,6 @@ PAGE = DashboardPage(
     SchedulesShown,
     load,
     says="Every schedule: its rule in words, its next slot, what became of the last ones.",
+    nav="schedules",
+    key="s",
 )

@@ -96,4 +96,5 @@ PAGE = DashboardPage(
     load,
     says="What a rule would mean: in words, and its next slots.",
     every=timedelta(seconds=30),
+    nav="schedules",
 )

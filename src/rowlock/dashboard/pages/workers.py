@@ -29,4 +29,6 @@ PAGE = DashboardPage(
     load,
     says="Every worker: its slots, its lease and the jobs that it holds.",
     every=timedelta(seconds=1),
+    nav="workers",
+    key="w",
 )

@@ -189,4 +189,5 @@ PAGE = DashboardPage(
     WorkflowShown,
     load,
     says="What a workflow has done, step by step, what it waits for, and what was sent to it.",
+    nav="workflows",
 )

@@ -97,4 +97,6 @@ PAGE = DashboardPage(
     WorkflowsShown,
     load,
     says="Workflows, live and ended, newest first: where each of them stands and what it waits for.",
+    nav="workflows",
+    key="f",
 )

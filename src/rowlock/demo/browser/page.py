@@ -81,7 +81,7 @@ def page_of(sandbox: Sandbox) -> DashboardPage[DemoParams]:
         return DemoShown(sandbox.picture, FLOOD, statements)
 
     return DashboardPage(
-        "demo", "/demo", DemoParams, DemoShown, load, says="The demo.", every=timedelta(milliseconds=500)
+        "demo", "/demo", DemoParams, DemoShown, load, says="The demo.", every=timedelta(milliseconds=500), nav="demo"
     )
 
 
