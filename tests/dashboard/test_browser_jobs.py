@@ -192,7 +192,7 @@ def test_a_job_is_edited_put_first_moved_and_done(admin: Tab, books: Db) -> None
     page = admin.go(f"/jobs/{photo}")
 
     dialog = ask(page, "Edit arguments", "edit")
-    for typed, says in (("{photo: 8}", "the arguments are no JSON"), ('{"photo": "of a cat"}', "photo")):
+    for typed, says in (("{photo: 8}", "args is no JSON"), ('{"photo": "of a cat"}', "photo")):
         dialog.get_by_label("Arguments").fill(typed)
         with admin.refused(400):
             dialog.get_by_role("button", name="Edit arguments").click()

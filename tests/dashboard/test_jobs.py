@@ -15,9 +15,9 @@ import pytest
 from rowlock import Filter, Rowlock
 from rowlock.dashboard import Dashboard, Role, Visitor
 from rowlock.dashboard.bulk_runs import BulkRuns, Track
-from rowlock.dashboard.filter_params import JobFilterParams, read_argument
+from rowlock.dashboard.filter_params import JobFilterParams, read_arguments
 from rowlock.dashboard.search import KnownNames, read_terms
-from rowlock.errors import InvalidOption, RowlockError
+from rowlock.errors import InvalidArguments, RowlockError
 from rowlock.model.results import Done
 from rowlock.store.find import pages as found_pages
 from rowlock.store.find import windows
@@ -223,15 +223,15 @@ def test_a_term_that_is_taken_away_leaves_the_others() -> None:
 
 
 def test_an_argument_is_json_or_a_word() -> None:
-    assert [read_argument(text) for text in ("n=3", 'n="3"', "n=three", "n=NaN", '{"a": {"b": [1]}}')] == [
+    assert [read_arguments(text) for text in ("n=3", 'n="3"', "n=three", "n=NaN", '{"a": {"b": [1]}}')] == [
         {"n": 3},
         {"n": "3"},
         {"n": "three"},
         {"n": "NaN"},
         {"a": {"b": [1]}},
     ]
-    with pytest.raises(InvalidOption, match="no JSON object"):
-        read_argument("{a}")
+    with pytest.raises(InvalidArguments, match="is no JSON"):
+        read_arguments("{a}")
 
 
 # Orders

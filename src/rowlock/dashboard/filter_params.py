@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Final, NoReturn
+from datetime import datetime
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from rowlock.dashboard.page import Params
-from rowlock.errors import InvalidOption
+from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.model.filter import Filter
-from rowlock.model.formatting import is_span, read_span
 from rowlock.model.record import State
+from rowlock.model.typed import before, read_argument, read_object, read_time
 
 _MOST_IDS: Final = 1_000
 _MOST_ARGS: Final = 20
@@ -30,22 +29,9 @@ MOMENTS: Final = {
 """Moments between which a job was created, and has ended."""
 
 
-def read_past(typed: str) -> datetime | timedelta:
-    """An instant with its zone, `2026-03-01T08:00Z`, or how long ago it was, `2h`."""
-    if is_span(typed):
-        return read_span(typed)
-    try:
-        moment = datetime.fromisoformat(typed.strip())
-    except ValueError:
-        raise InvalidOption(f"{typed!r} is no moment; write 2h for two hours ago, or 2026-03-01T08:00Z") from None
-    if moment.utcoffset() is None:
-        raise InvalidOption(f"{typed!r} has no time zone; write {moment:%Y-%m-%dT%H:%M}Z for UTC, or +02:00")
-    return moment
-
-
 def _check_past(typed: str) -> str:
     try:
-        read_past(typed)
+        read_time(typed)
     except InvalidOption as fault:
         raise ValueError(str(fault)) from fault
     return typed
@@ -53,8 +39,8 @@ def _check_past(typed: str) -> str:
 
 def _check_argument(typed: str) -> str:
     try:
-        read_argument(typed)
-    except InvalidOption as fault:
+        read_arguments(typed)
+    except (InvalidOption, InvalidArguments) as fault:
         raise ValueError(str(fault)) from fault
     return typed
 
@@ -104,7 +90,7 @@ class JobFilterParams(Params):
         """The filter; spans such as `2h` are counted back from the database's time."""
         arguments: dict[str, Any] = {}
         for typed in self.arg:
-            arguments |= read_argument(typed)
+            arguments |= read_arguments(typed)
         return Filter(
             state=self.state or None,
             **{name: getattr(self, name) for name in NAMES},
@@ -131,36 +117,16 @@ class JobFilterParams(Params):
             )
 
 
-def read_argument(typed: str) -> dict[str, Any]:
+def read_arguments(typed: str) -> dict[str, Any]:
     """Arguments to compare: a JSON object of them, or one as NAME=JSON, where a bare word is a string."""
-    text = typed.strip()
-    if text.startswith("{"):
-        try:
-            found = json.loads(text, parse_constant=_no_json)
-        except (ValueError, RecursionError) as error:
-            raise InvalidOption(f"{typed!r} is no JSON object: {error}") from None
-        return dict(found)
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise InvalidOption(f"{typed!r} is no argument; write NAME=VALUE, such as order_id=17, or a JSON object")
-    try:
-        return {name: json.loads(value, parse_constant=_no_json)}
-    except (ValueError, RecursionError):
-        return {name: value}
-
-
-def _no_json(text: str) -> NoReturn:
-    raise ValueError(text)  # NaN and Infinity are words like any other
+    if typed.strip().startswith("{"):
+        return read_object(typed, repr(typed))
+    name, value = read_argument(typed)
+    return {name: value}
 
 
 def _instant(typed: str | None, now: datetime) -> datetime | None:
-    if typed is None:
-        return None
-    moment = read_past(typed)
-    try:
-        return now - moment if isinstance(moment, timedelta) else moment
-    except OverflowError:
-        raise InvalidOption(f"{typed!r} is longer ago than time itself; write 2h, 3d or 1w") from None
+    return None if typed is None else before(read_time(typed), now)
 
 
 def _without(given: Mapping[str, Any], name: str) -> dict[str, Any]:

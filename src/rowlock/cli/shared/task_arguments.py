@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -13,9 +12,10 @@ from rowlock.app.app import Rowlock
 from rowlock.app.tasks import Call
 from rowlock.cli.shared.import_app import load_tasks
 from rowlock.cli.shared.options import Command
-from rowlock.errors import UnknownTask
+from rowlock.errors import InvalidArguments, InvalidOption, UnknownTask
 from rowlock.model.names import unversioned
 from rowlock.model.spec import AS_DECLARED
+from rowlock.model.typed import read_argument, read_object
 
 
 def parse_arguments(whole: str | None, named: Mapping[str, object]) -> Mapping[str, object]:
@@ -25,12 +25,9 @@ def parse_arguments(whole: str | None, named: Mapping[str, object]) -> Mapping[s
     if named:
         raise click.UsageError("give --args or --arg, not both")
     try:
-        parsed: object = json.loads(whole)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"--args is no JSON: {error}") from error
-    if not isinstance(parsed, dict):
-        raise click.UsageError("--args must be a JSON object of arguments by name, such as '{\"user_id\": 42}'")
-    return parsed
+        return read_object(whole, "--args")
+    except InvalidArguments as fault:
+        raise click.UsageError(str(fault)) from None
 
 
 def make_call(app: Rowlock, name: str, arguments: Mapping[str, object], *, target: str | None) -> Call[Any]:
@@ -62,21 +59,11 @@ def named_values(_ctx: click.Context, _parameter: click.Parameter, typed: tuple[
     """`NAME=JSON`, again and again; what is no JSON is a string: `--arg user=ada`, `--arg n=3`, `--arg 'n="3"'`."""
     values: dict[str, object] = {}
     for pair in typed:
-        name, equals, text = pair.partition("=")
-        if not name or not equals:
-            raise click.BadParameter(f"{pair!r} has no name and value; write NAME=VALUE, such as user_id=42")
+        try:
+            name, value = read_argument(pair)
+        except InvalidOption as fault:
+            raise click.BadParameter(str(fault)) from None
         if name in values:
             raise click.BadParameter(f"{name!r} is given twice")
-        values[name] = _value(text)
+        values[name] = value
     return values
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text, parse_constant=_no_json)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_json(text: str) -> NoReturn:
-    raise ValueError(text)  # NaN and Infinity are words like any other

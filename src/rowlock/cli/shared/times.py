@@ -1,43 +1,40 @@
-"""Times as they are typed: `2h`, `1h30min`, `2026-03-01T08:00Z`."""
+"""Times as options take them: `2h`, `1h30min`, `2026-03-01T08:00Z`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import click
 
 from rowlock.errors import InvalidOption
-from rowlock.model.formatting import is_span, read_span
+from rowlock.model.formatting import read_span
+from rowlock.model.typed import before, read_instant, read_time
+
+T = TypeVar("T")
 
 
 def span(typed: str) -> timedelta:
     """A length of time: `90s`, `15min`, `2h`, `1h30min`, `3d`, `1w`."""
-    try:
-        return read_span(typed)
-    except InvalidOption as fault:
-        raise click.BadParameter(str(fault)) from None
+    return _parameter(read_span, typed)
 
 
 def instant(typed: str) -> datetime:
     """An instant with its time zone: `2026-03-01T08:00Z`."""
-    try:
-        moment = datetime.fromisoformat(typed.strip())
-    except ValueError:
-        raise click.BadParameter(f"{typed!r} is no instant; write 2026-03-01T08:00Z") from None
-    if moment.utcoffset() is None:
-        raise click.BadParameter(f"{typed!r} has no time zone; write {moment:%Y-%m-%dT%H:%M}Z for UTC, or +02:00")
-    return moment
+    return _parameter(read_instant, typed)
 
 
 def past(typed: str) -> datetime | timedelta:
     """An instant, or how long ago it was: `2h`."""
+    return _parameter(read_time, typed)
+
+
+def _parameter(read: Callable[[str], T], typed: str) -> T:
     try:
-        return span(typed) if is_span(typed) else instant(typed)
-    except click.BadParameter as fault:
-        if "is no instant" not in str(fault):
-            raise
-        raise click.BadParameter(f"{typed!r} is no time; write how long ago, 2h or 3d, or 2026-03-01T08:00Z") from None
+        return read(typed)
+    except InvalidOption as fault:
+        raise click.BadParameter(str(fault)) from None
 
 
 def resolve(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:
@@ -46,6 +43,6 @@ def resolve(moments: Sequence[datetime | timedelta | None], clock: Callable[[], 
         return [moment for moment in moments if not isinstance(moment, timedelta)]
     now = clock()
     try:
-        return [now - moment if isinstance(moment, timedelta) else moment for moment in moments]
-    except OverflowError:
-        raise click.UsageError("that is longer ago than time itself; write 90s, 15min, 2h, 3d or 1w") from None
+        return [None if moment is None else before(moment, now) for moment in moments]
+    except InvalidOption as fault:
+        raise click.UsageError(str(fault)) from None

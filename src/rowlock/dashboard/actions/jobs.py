@@ -10,23 +10,23 @@ from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 from pydantic import Field, StringConstraints
-from pydantic_core import from_json
 
 from rowlock.app.job import show
 from rowlock.app.tasks import Call
 from rowlock.dashboard.action import Action, ActionResult
 from rowlock.dashboard.bulk_runs import BulkRun, Track, check_expected, most_of
 from rowlock.dashboard.context import RequestContext
-from rowlock.dashboard.filter_params import JobFilterParams, read_argument, read_past
+from rowlock.dashboard.filter_params import JobFilterParams, read_arguments
 from rowlock.dashboard.page import Params
 from rowlock.dashboard.restore import restored
-from rowlock.errors import InvalidArguments, InvalidOption, RowlockError, UnknownTask
+from rowlock.errors import InvalidOption, RowlockError, UnknownTask
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import count
 from rowlock.model.names import unversioned
 from rowlock.model.record import JobRecord
 from rowlock.model.results import Done
 from rowlock.model.spec import Options
+from rowlock.model.typed import read_object, read_time
 from rowlock.model.verb import VERBS, Verb, VerbName
 from rowlock.store import schema
 
@@ -174,7 +174,7 @@ def _result_of(run: BulkRun, params: BulkParams) -> ActionResult:
 def filter_text(params: JobFilterParams) -> str:
     """A filter in words, without the values of arguments, which not everybody may see."""
     terms = [f"{term.name} {term.value}" for term in params.terms() if term.name != "argument"]
-    names = [name for typed in params.arg for name in read_argument(typed)]
+    names = [name for typed in params.arg for name in read_arguments(typed)]
     terms += [f"argument {name}" for name in names]
     if params.state:
         terms.insert(0, " or ".join(params.state))
@@ -231,7 +231,7 @@ def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
 async def edit(context: RequestContext, params: EditJobParams) -> ActionResult:
     """Replace a job's arguments; its next attempt gets these."""
     record = await _record(context, params.id)
-    args = restored(_object(params.args), record.args)
+    args = restored(read_object(params.args, "args"), record.args)
     names = await context.app.jobs.aedit(params.id, args=args, by=context.actor, why=params.why)
     says = f"Changed: {', '.join(names)}." if names else "These are the arguments that it has; nothing was changed."
     return ActionResult(says, f"/jobs/{params.id}", names)
@@ -239,7 +239,7 @@ async def edit(context: RequestContext, params: EditJobParams) -> ActionResult:
 
 async def enqueue(context: RequestContext, params: EnqueueParams) -> ActionResult:
     """Enqueue a job by hand."""
-    args = _object(params.args)
+    args = read_object(params.args, "args")
     if params.like is not None:
         args = restored(args, (await _record(context, params.like)).args)
     call = _call(context, params, args)
@@ -251,7 +251,7 @@ async def enqueue(context: RequestContext, params: EnqueueParams) -> ActionResul
 def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) -> Call[Any]:
     """The call to enqueue. Where this process has tasks it must be one of them, with arguments that fit its handler."""
     app = context.app
-    when = None if params.run_at is None else read_past(params.run_at)
+    when = None if params.run_at is None else read_time(params.run_at)
     options = Options(
         queue=params.queue,
         priority=params.priority,
@@ -271,17 +271,6 @@ def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) 
 
 async def _record(context: RequestContext, job_id: UUID) -> JobRecord:
     return await context.app.database.aconverse(lambda: show(job_id), atomic=False)
-
-
-def _object(typed: str) -> dict[str, Any]:
-    """A JSON object, with every digit of its numbers."""
-    try:
-        found = from_json(typed, allow_inf_nan=False)
-    except ValueError as error:
-        raise InvalidArguments(f"the arguments are no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise InvalidArguments('the arguments must be a JSON object by name, such as {"order_id": 17}')
-    return found
 
 
 # The list of actions

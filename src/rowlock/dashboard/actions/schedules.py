@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from rowlock.model.formatting import read_span
 from rowlock.model.names import unversioned
 from rowlock.model.payload.arguments import encode_untyped
 from rowlock.model.schedule.rule import CatchUp, Overlap
+from rowlock.model.typed import check_object, read_object
 
 
 class NamedParams(Params):
@@ -164,13 +164,7 @@ def _call(context: RequestContext, params: AddScheduleParams) -> Call[Any]:
 
 
 def _object(said: object, what: str) -> dict[str, Any]:
-    try:
-        parsed = json.loads(said) if isinstance(said, str) else said
-    except (ValueError, RecursionError) as error:
-        raise InvalidArguments(f"{what} is no JSON: {error}") from None
-    if not isinstance(parsed, dict):
-        raise InvalidArguments(f'{what} must be a JSON object of arguments by name, such as {{"user_id": 42}}')
-    return parsed
+    return read_object(said, what) if isinstance(said, str) else check_object(said, what)
 
 
 def _catch_up(said: str | int) -> CatchUp:

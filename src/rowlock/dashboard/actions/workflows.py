@@ -17,6 +17,7 @@ from rowlock.errors import InvalidArguments, WorkflowError
 from rowlock.model.filter import Filter
 from rowlock.model.formatting import count
 from rowlock.model.names import shown, versioned
+from rowlock.model.typed import read_object
 from rowlock.model.workflow.form import SignalForm
 from rowlock.model.workflow.timeline import TimelineStep
 from rowlock.store.workflows import timeline
@@ -149,9 +150,7 @@ def _kept(steps: Iterable[TimelineStep]) -> list[str]:
 
 async def fork(context: RequestContext, params: ForkParams) -> ActionResult:
     """Fork a workflow: go on from a step in a new job."""
-    args = _json(params.args, "args") if isinstance(params.args, str) else params.args
-    if args is not None and not isinstance(args, dict):
-        raise InvalidArguments('args must be a JSON object of arguments by name: {"x": 1}')
+    args = read_object(params.args, "args") if isinstance(params.args, str) else params.args
     job = await context.app.workflows.afork(
         params.id, from_step=params.step, args=args, version=params.version, by=context.actor, why=params.why
     )
