@@ -1,4 +1,4 @@
-"""Typed text: times and arguments as people type them, in a shell or in a form."""
+"""Typed text: times and arguments as people type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages: all of them, in the order in which the navigation shows those that it has."""
+"""Pages: all of them, in the order of the navigation."""
 
 from __future__ import annotations
 
