@@ -44,7 +44,7 @@ def job(app: DjangoRowlock) -> Job[Any]:
 
 SYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], object]] = {
     "look": lambda app, _job: app.jobs.list(),
-    "change": lambda app, _job: app.jobs.delete(Filter()),
+    "change": lambda app, _job: app.jobs.delete(Filter.all()),
     "drain": lambda app, _job: drain(app),
     "fire": lambda app, _job: fire(app),
     "wait": lambda _app, job: job.result(timedelta(seconds=30)),

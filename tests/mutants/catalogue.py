@@ -66,6 +66,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "operate-empty-filter",
+        "a filter that is empty by mistake deletes every job",
+        "tests/test_operate.py::test_an_empty_filter_changes_nothing_unless_every_job_is_meant",
+        [Change("model/verb.py", "if asked.is_empty:", "if asked is None:")],
+    ),
+    Mutant(
         "flow-handed-back-is-false",
         "a worker that is stopped while it undoes ends the workflow, and the other undos never run",
         "tests/workflow/test_undo_to_its_end.py::test_what_a_stopped_worker_has_not_undone_the_next_one_undoes",

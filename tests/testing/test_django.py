@@ -142,7 +142,7 @@ class Found(TestCase):
             self.assertEqual(drain(found, raising=True).succeeded, 1)
         self.assertEqual((job.result(), job.result(timedelta(0)), count()), (7, 7, 1))
         self.assertEqual(len(found.jobs.list().records), 1)
-        self.assertEqual(found.jobs.delete(Filter()).changed, 1)
+        self.assertEqual(found.jobs.delete(Filter.all()).changed, 1)
         self.assertEqual(found.jobs.list().records, ())
         self.assertEqual(fire(found), [])
 
@@ -236,7 +236,7 @@ class Found(TestCase):
             self.assertEqual((await adrain(found, raising=True)).succeeded, 1)
         self.assertEqual(await job.aresult(), 7)
         self.assertEqual((await job.arecord()).state, "succeeded")
-        self.assertEqual((await found.jobs.adelete(Filter())).changed, 1)
+        self.assertEqual((await found.jobs.adelete(Filter.all())).changed, 1)
 
 
 unittest.main(argv=["orders"])

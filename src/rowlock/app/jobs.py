@@ -116,7 +116,7 @@ class Jobs:
         return (yield from Exchange(self._database, begin, atomic=False))
 
     # Changing all that match: newest first, a window at a time, each in a transaction of its own. So locks are short,
-    # and a verb that is stopped in the middle goes on from where it stood.
+    # and a verb that is stopped in the middle goes on from where it stood. An empty filter is refused: see Filter.all().
 
     @verb("app.jobs")
     def retry(
@@ -292,7 +292,7 @@ def _work(
     on_ended: Act | None = None,
 ) -> BulkOperation:
     verb = VERBS[name]
-    verb.states(filter)  # refuses what it cannot change
+    verb.check(filter)
     return BulkOperation(verb, filter, check_actor(by), check_why(why), on_live, on_ended)
 
 

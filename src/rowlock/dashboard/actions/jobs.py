@@ -139,8 +139,8 @@ async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) 
     if params.typed is not None and params.typed.strip().replace(",", "").removesuffix("+") != str(params.expected):
         raise InvalidOption(f"type {params.expected} to confirm; nothing was changed")
     [now] = await context.reader.database.arun(schema.now())
-    wanted = params.filter(now)
-    VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
+    wanted = Filter.all() if params.is_everything else params.filter(now)
+    VERBS[verb].check(wanted)  # before anything begins
     most = None
     if not params.ids:
         await check_expected(context.reader, verb, wanted, params.expected, at_least=params.at_least)
