@@ -278,15 +278,6 @@ def test_it_has_expired_before_and_after_somebody_looked(app: Rowlock, db: Db) -
     assert "it expired before a worker had started it" in after.says
 
 
-def test_it_was_skipped(app: Rowlock, db: Db) -> None:
-    # Nothing in Rowlock skips a job yet: a row as it will be.
-    job = put(db, "skipped", reason="its parent has failed")
-
-    found = app.explain(job)
-
-    assert (found.code, found.says.endswith(": its parent has failed.")) == ("skipped", True)
-
-
 # It is not due
 
 
@@ -548,22 +539,6 @@ def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
     assert behind.says == f"{dead}, and its worker is at one; 0 jobs are before it."
     assert str(behind.do).startswith("wait for one of them to end, or start another worker")
     assert running.also == ("2 workers died while they ran it: its worker runs no other such job beside it.",)
-
-
-@pytest.mark.parametrize(
-    ("waits_for", "says"),
-    [
-        ("parents", "It waits for the jobs that it comes after: 2 of 3 have ended."),
-        ("limit", "It waits for a place within a limit: 2 of 3 have ended."),
-    ],
-)
-def test_it_waits_for_what_is_to_come(app: Rowlock, db: Db, waits_for: str, says: str) -> None:
-    # Nothing in Rowlock makes a job wait for these yet: a row as it will be.
-    job = put(db, "waiting", waits_for=waits_for, reason="2 of 3 have ended")
-
-    found = app.explain(job)
-
-    assert (found.state, found.code, found.says) == ("waiting", waits_for, says)
 
 
 # It is running

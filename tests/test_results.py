@@ -208,22 +208,6 @@ def test_a_job_that_has_not_ended_in_time_raises_a_timeout_and_can_be_waited_for
         assert job.result(SOON) == 5
 
 
-def test_a_skipped_job_has_no_result(app: Rowlock, db: Db) -> None:
-    job = app.enqueue("t")
-    db.execute(
-        """
-        with gone as (delete from rowlock.jobs returning *)
-        insert into rowlock.history (id, queue, task, state, priority, failures, crashes, claims, attempts, run_at,
-            created_at, ended_at, expires_on, args, reason)
-        select id, queue, task, 'skipped', priority, 0, 0, 0, attempts, run_at, created_at, run_at, current_date, args,
-            'not wanted' from gone
-        """
-    )
-
-    with pytest.raises(NoResult, match="was skipped: not wanted"):
-        job.result()
-
-
 def test_a_task_without_history_has_no_result_and_says_so_at_once(app: Rowlock) -> None:
     @app.task(name="quick", history=False)
     def quick() -> int:

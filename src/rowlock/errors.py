@@ -298,7 +298,7 @@ class ChildCancelled(WorkflowError):
 
 
 class NoResult(RowlockError):
-    """The job has ended and left no result: its task keeps no history, its time there is over, or it was skipped."""
+    """The job has ended and left no result: its task keeps no history, or its time there is over."""
 
     def __init__(self, job: UUID, message: str) -> None:
         super().__init__(job, message)

@@ -38,7 +38,7 @@ def args_of(db: Db, job: UUID) -> Any:  # noqa: ANN401  whatever it was given
 # What it tells
 
 
-@pytest.mark.parametrize("state", ["ready", "running", "waiting", "succeeded", "failed", "cancelled", "skipped"])
+@pytest.mark.parametrize("state", ["ready", "running", "waiting", "succeeded", "failed", "cancelled"])
 def test_a_job_is_shown_in_every_state_with_a_sentence_on_it(client: Browser, db: Db, state: str) -> None:
     job = put(db, state, task=ODD, queue=ODD, tags=[ODD], key=ODD, args={ODD: [ODD, HUGE]}, error=ODD)
 

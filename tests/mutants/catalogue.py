@@ -75,7 +75,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "outcome-that-is-returned",
         "a handler that returns a Snooze instead of raising it fails for good, as its result cannot be stored",
         "tests/worker/test_outcomes.py::test_what_ends_an_attempt_may_be_returned_instead_of_raised",
-        [Change("worker/call.py", "        if isinstance(result, Interruption):  # `", "        if result is Interruption:  # `")],
+        [
+            Change(
+                "worker/call.py",
+                "        if isinstance(result, Interruption):  # `",
+                "        if result is Interruption:  # `",
+            )
+        ],
     ),
     Mutant(
         "operate-empty-filter",

@@ -116,7 +116,7 @@ class Jobs:
         return (yield from Exchange(self._database, begin, atomic=False))
 
     # Changing all that match: newest first, a window at a time, each in a transaction of its own. So locks are short,
-    # and a verb that is stopped in the middle goes on from where it stood. An empty filter is refused: see Filter.all().
+    # and a verb that is stopped in the middle goes on from where it stood. An empty filter is refused (Filter.all).
 
     @verb("app.jobs")
     def retry(
@@ -130,7 +130,7 @@ class Jobs:
     ) -> Verb[Done]:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
-        These are failed jobs; cancelled, succeeded and skipped ones only if the filter's `state` names them, and are
+        These are failed jobs; cancelled and succeeded ones only if the filter's `state` names them, and are
         passed over otherwise, as is a job whose key is held by another one now. A job that was cancelled before its
         time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.

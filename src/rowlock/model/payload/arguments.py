@@ -154,7 +154,9 @@ class Arguments:
         if (rest := self._signature.rest) is not None:
             each = self._annotations.get(rest, Any)
             fields[rest] = (
-                typing.get_args(each)[0] if typing.get_origin(each) is Unpack else types.GenericAlias(tuple, (each, ...))
+                typing.get_args(each)[0]
+                if typing.get_origin(each) is Unpack
+                else types.GenericAlias(tuple, (each, ...))
             )
         required = self._signature.required
         optional = {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()}

@@ -68,7 +68,7 @@ create table rowlock.jobs (
     args        json not null,                  -- json, not jsonb: stored as sent (jsonb makes 1e22 an int, -0.0 0.0)
     key         text check (octet_length(key) between 1 and 500),
     tags        text[],
-    waits_for   text check (waits_for in ('parents', 'children', 'signal', 'limit', 'code', 'pause', 'suspect')),
+    waits_for   text check (waits_for in ('children', 'signal', 'code', 'pause', 'suspect')),
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
@@ -221,7 +221,7 @@ create table rowlock.history (
     id          uuid not null,
     queue       text not null,
     task        text not null,
-    state       text not null check (state in ('succeeded', 'failed', 'cancelled', 'skipped')),
+    state       text not null check (state in ('succeeded', 'failed', 'cancelled')),
     priority    smallint not null,
     failures    integer not null,
     crashes     integer not null,
