@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
@@ -110,14 +112,19 @@ def a_job_of_a_narrow_result_serves_as_one_of_a_wider() -> None:
     del job, call
 
 
-def a_task_is_still_its_function() -> None:
-    add(1, b=2)
-    greet("Ada", loud=True)
+async def a_task_is_still_its_function() -> None:
+    assert_type(add(1, b=2), int)
+    assert_type(await greet("Ada", loud=True), str)
+    assert_type(await asyncio.create_task(greet("Ada")), str)
+    assert_type(sync(since=3), str)
+    assert_type(await report(), int)
+    either: list[Task[..., object]] = [add, greet, approve]
+    assert_type(either[0](), Any)
     app.include(tasks)
 
 
 def a_schedule_keeps_the_signature() -> None:
-    assert_type(report, Task[[], int])
+    assert_type(report, Task[[], int, Coroutine[Any, Any, int]])
     assert_type(report.enqueue(), Job[int])
     assert_type(sync.enqueue(since=3), Job[str])
     assert_type(sweep.enqueue(deep=True), Job[None])

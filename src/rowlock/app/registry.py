@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 
 class TaskDecorator(Protocol):
     """What `@app.task(…)` returns."""
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, R]) -> Task[P, R, R]: ...
 
 
 class EveryDecorator(Protocol):
@@ -38,12 +39,12 @@ class EveryDecorator(Protocol):
 
     @overload
     def __call__(self, task: Workflow[P, R]) -> Workflow[P, R]: ...
+    @overload  # a task is called like a function, but it is taken as what it is
+    def __call__(self, task: Task[P, R, C]) -> Task[P, R, C]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, task: Task[P, R]) -> Task[P, R]: ...
+    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, task: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, task: Callable[P, R]) -> Task[P, R, R]: ...
 
 
 class Declaring:
@@ -53,9 +54,9 @@ class Declaring:
         self._tasks = tasks
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, R]) -> Task[P, R, R]: ...
     @overload
     def __call__(
         self,
