@@ -14,8 +14,8 @@ import click
 
 import rowlock
 from rowlock import errors, testing
-from rowlock.app import jobs, schedules, workflows
-from rowlock.app.registry import Declaring
+from rowlock.app import jobs, queues, schedules, workflows
+from rowlock.app.registry import AppTasks, Declaring
 from rowlock.app.workflow import DeclaringWorkflows
 from rowlock.cli.program import program
 
@@ -38,13 +38,13 @@ ROOMS = {
     "model": "Values",
 }
 
-# What `app.jobs`, `app.schedules` and `app.workflows` are, and what they and `app.pause` answer.
+# What `app.jobs`, `app.queues`, `app.tasks`, `app.schedules` and `app.workflows` are, and what they return.
 OPERATING = {
     name: value
-    for module in (jobs, schedules, workflows)
+    for module in (jobs, queues, schedules, workflows)
     for name in module.__all__
     if isinstance(value := getattr(module, name), type)
-}
+} | {"AppTasks": AppTasks}
 
 # What `app.task` and `tasks.task` are, and `app.workflow` and `tasks.workflow`.
 DECLARING = {
@@ -55,9 +55,6 @@ DECLARING = {
 
 # Classes that users make themselves; of the others, how we make them is nobody's business.
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
-
-# What our own rooms call on public classes.
-INTERNAL = {"set_database"}
 
 # The lines of comment above something in a migration.
 COMMENT = r"((?:^--[^\n]*\n)*)^"
@@ -169,9 +166,7 @@ def _members(kind: type) -> dict[str, object]:
         for parent in reversed(kind.__mro__)
         if parent.__module__.startswith("rowlock")
         for name, value in vars(parent).items()
-        if not name.startswith("_")
-        and name not in INTERNAL
-        and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
+        if not name.startswith("_") and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
     }
 
 

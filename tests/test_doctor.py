@@ -452,7 +452,7 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
 
         pid = holder.info.backend_pid
 
-        checkup, explained = patient.doctor(), patient.explain(job.id)
+        checkup, explained = patient.doctor(), patient.jobs.explain(job.id)
 
     first = checkup.findings[0]
     assert (first.name, first.level, checkup.worst) == ("table locks", "red", "red")
@@ -633,7 +633,7 @@ def test_what_is_paused_is_not_late_and_is_told(same_bed: tuple[Rowlock, Db]) ->
     patient, db = same_bed
     patient.enqueue("t")
     db.execute("update rowlock.jobs set run_at = now() - interval '1 hour'")
-    patient.pause(queue="default")
+    patient.queues.pause("default")
 
     checkup = patient.doctor()
 

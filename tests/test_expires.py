@@ -91,8 +91,8 @@ def test_sql_refuses_it_too(db: Db, span: str) -> None:
 
 
 def test_upkeep_ends_what_nobody_claims(app: Rowlock, news: Task[[], None], db: Db) -> None:
-    app.pause(queue="paused")
-    app.pause(task="news")
+    app.queues.pause("paused")
+    app.tasks.pause("news")
     news.using(queue="paused", key="k").enqueue()
     news.using(queue="nobody listens").enqueue()
     put(db, "waiting", task="no code")
@@ -225,7 +225,7 @@ def test_the_command_line_says_when_it_expires_and_that_it_has(rowlock: Type, ne
 
 
 def test_a_drain_ends_what_a_worker_would(app: Rowlock, news: Task[[], None], db: Db) -> None:
-    app.pause(queue="paused")
+    app.queues.pause("paused")
     news.enqueue()
     news.using(queue="paused").enqueue()
     travel(db, 2 * HOUR)

@@ -111,7 +111,7 @@ def listening(app: Rowlock, db: Db, *, workers: int = 1, **options: Any) -> Iter
 def test_an_id_that_was_made_a_moment_ago_was_never_committed(app: Rowlock) -> None:
     made = UUID(new_id())
 
-    found = app.explain(made)
+    found = app.jobs.explain(made)
 
     assert (found.job, found.state, found.code, found.do, found.also) == (made, None, "missing", None, ())
     assert "too late to have left history: its transaction is still open, or was rolled back" in found.says
@@ -120,7 +120,7 @@ def test_an_id_that_was_made_a_moment_ago_was_never_committed(app: Rowlock) -> N
 
 
 def test_an_old_id_has_left_history_and_says_when_it_was_made(app: Rowlock) -> None:
-    found = app.explain(id_of(datetime(2024, 2, 29, 12, tzinfo=UTC)))
+    found = app.jobs.explain(id_of(datetime(2024, 2, 29, 12, tzinfo=UTC)))
 
     assert found.code == "missing"
     assert "2024-02-29T12:00:00Z" in found.says
@@ -129,18 +129,18 @@ def test_an_old_id_has_left_history_and_says_when_it_was_made(app: Rowlock) -> N
 
 def test_what_operators_let_a_queue_keep_counts(app: Rowlock, db: Db) -> None:
     recent = id_of(datetime.now(UTC) - timedelta(days=60))
-    before = app.explain(recent)
+    before = app.jobs.explain(recent)
     db.execute("insert into rowlock.queues (name, keep_failed) values ('mail', '90 days')")
 
-    after = app.explain(recent)
+    after = app.jobs.explain(recent)
 
     assert "so long ago that" in before.says
     assert "so it has left history, or was never committed" in after.says
 
 
 def test_ids_that_no_job_can_have_are_told_from_others(app: Rowlock) -> None:
-    strange = app.explain(uuid4())
-    to_come = app.explain(id_of(datetime.now(UTC) + timedelta(days=1)))
+    strange = app.jobs.explain(uuid4())
+    to_come = app.jobs.explain(id_of(datetime.now(UTC) + timedelta(days=1)))
 
     assert "not one of Rowlock's" in strange.says
     assert "yet to come" in to_come.says
@@ -185,7 +185,7 @@ def test_what_is_no_id_is_refused_before_anything_is_asked(wrong: str) -> None:
     nowhere = Rowlock("postgresql://nobody@127.0.0.1:1/none")
 
     with pytest.raises(InvalidOption, match="is no UUID"):
-        nowhere.explain(wrong)
+        nowhere.jobs.explain(wrong)
 
 
 # It has ended
@@ -235,7 +235,7 @@ def test_it_has_failed_as_poison(app: Rowlock, db: Db, engine: Engine, url: str)
         engine.run(upkeep.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
         doomed.close()
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.state, found.facts["crashes"]) == ("failed", 3)
     assert "as poison" in found.says
@@ -320,7 +320,7 @@ def test_it_is_snoozed(app: Rowlock, db: Db) -> None:
 
 def test_its_queue_is_paused(app: Rowlock, db: Db) -> None:
     job = app.enqueue("send")
-    app.pause(queue="mail", duration=HOUR, why="the mail server moves", by="ann")
+    app.queues.pause("mail", duration=HOUR, why="the mail server moves", by="ann")
 
     with listening(app, db, queues="mail"):
         found = job.explain()
@@ -332,7 +332,7 @@ def test_its_queue_is_paused(app: Rowlock, db: Db) -> None:
 
 
 def test_its_task_is_paused_until_somebody_resumes_it(app: Rowlock, db: Db) -> None:
-    app.pause(task="send", by="ann")
+    app.tasks.pause("send", by="ann")
     job = app.enqueue("send")
     before = job.explain()
     with working(app, queues="mail"):
@@ -347,7 +347,7 @@ def test_its_task_is_paused_until_somebody_resumes_it(app: Rowlock, db: Db) -> N
 
 
 def test_the_breaker_of_its_task_has_paused_it(app: Rowlock, db: Db) -> None:
-    @app.task(name="charge", breaker=Breaker(failures=1, within=HOUR, pause=HOUR))
+    @app.task(name="charge", breaker=Breaker(failures=1, window=HOUR, pause=HOUR))
     async def charge() -> NoReturn:
         raise ConnectionError("the bank is down")
 
@@ -364,7 +364,7 @@ def test_the_breaker_of_its_task_has_paused_it(app: Rowlock, db: Db) -> None:
 
 
 def test_its_pause_is_over_and_nobody_has_released_it(app: Rowlock, db: Db) -> None:
-    app.pause(task="send", duration=HOUR)
+    app.tasks.pause("send", duration=HOUR)
     job = app.enqueue("send")
     work_until(app, lambda: state(db, job) == "waiting", queues="mail")
     travel(db, 2 * HOUR)
@@ -433,9 +433,9 @@ def test_its_arguments_no_longer_fit(app: Rowlock, db: Db, url: str) -> None:
         @changed.task(name="send", queue="mail")
         async def send(user: int, subject: str) -> None: ...
 
-        before = changed.explain(job.id)
+        before = changed.jobs.explain(job.id)
         work_until(changed, lambda: state(db, job) == "waiting", queues="mail")
-        after, by_others = changed.explain(job.id), app.explain(job.id)
+        after, by_others = changed.jobs.explain(job.id), app.jobs.explain(job.id)
 
     assert before.code == "no_worker"
     assert before.also[0].startswith("Its arguments no longer fit the code of this process: ")
@@ -500,7 +500,7 @@ def test_what_is_before_it_is_counted_so_far(app: Rowlock, db: Db, engine: Engin
     put_many(db, 10_001)
     job = put(db, task="t")
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.facts["ahead"], found.facts["and_more"]) == (10_000, True)
     assert "over 10,000 jobs are before it" in found.says
@@ -509,7 +509,7 @@ def test_what_is_before_it_is_counted_so_far(app: Rowlock, db: Db, engine: Engin
 def test_nothing_is_in_its_way(app: Rowlock, engine: Engine) -> None:
     [job] = engine.enqueue()
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.code, found.facts["free"]) == ("next", 1)
     assert "run `rowlock doctor`" in str(found.do)
@@ -529,9 +529,9 @@ def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
         [job],
     )
 
-    waits = app.explain(job)
+    waits = app.jobs.explain(job)
     claimed = engine.run(claim.claim_suspect(queues=["default"], worker=engine.worker))
-    behind, running = app.explain(job), app.explain(first)
+    behind, running = app.jobs.explain(job), app.jobs.explain(first)
 
     dead = "2 workers died while they ran it (a:1, an id): each worker runs one such job at a time"
     assert (waits.code, waits.says) == ("suspect", f"{dead}, beside others, and 1 job is before it.")
@@ -666,7 +666,7 @@ def test_a_key_that_is_held_for_a_period_is_said(app: Rowlock, db: Db) -> None:
 
 def test_an_explanation_is_json_and_a_sentence(app: Rowlock) -> None:
     job = app.enqueue("send")
-    app.pause(queue="mail", by="ann", duration=HOUR)
+    app.queues.pause("mail", by="ann", duration=HOUR)
 
     found = job.explain()
 
@@ -692,9 +692,9 @@ def test_async_callers_are_answered_alike_and_sync_ones_refused_in_a_loop(app: R
             job = await app.aenqueue("send")
             with pytest.raises(RowlockError, match=r"await job.aexplain\(\)"):
                 job.explain()
-            with pytest.raises(RowlockError, match=r"await app\.aexplain"):
-                app.explain(job.id)
-            return await job.aexplain(), await app.aexplain(str(job.id))
+            with pytest.raises(RowlockError, match=r"await app\.jobs\.aexplain"):
+                app.jobs.explain(job.id)
+            return await job.aexplain(), await app.jobs.aexplain(str(job.id))
 
     one, other = asyncio.run(ask())
 
@@ -748,7 +748,7 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
         put(db, "running", worker=worker, begun=begun, started_at=datetime.now(UTC)) for begun in (True, False)
     )
 
-    first, second = app.explain(runs), app.explain(ahead)
+    first, second = app.jobs.explain(runs), app.jobs.explain(ahead)
 
     assert (first.code, second.code) == ("running", "claimed")
     assert second.says.startswith("Claimed ahead by h:26111")
@@ -779,7 +779,7 @@ def test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job(
         other.execute(f"lock rowlock.{table} in {words} mode".encode())
         pid = other.info.backend_pid
 
-        found, delayed = app.explain(due), app.explain(later)
+        found, delayed = app.jobs.explain(due), app.jobs.explain(later)
 
     assert (found.code, found.state, found.facts["table"]) == ("locked", "ready", table)
     assert found.says.startswith(f"No worker can claim a job: pid {pid} (the migration, ")

@@ -105,7 +105,7 @@ def test_a_result_of_a_task_unknown_here_is_the_plain_value(app: Rowlock, url: s
         work_off(app, db)
 
         assert job.result()["weights"] == [1.5]
-        assert stranger.get(job.id).result()["weights"] == [1.5]
+        assert stranger.jobs.get(job.id).result()["weights"] == [1.5]
 
 
 def test_a_retry_in_between_is_waited_through(app: Rowlock) -> None:
@@ -325,8 +325,8 @@ def test_a_sync_wait_on_an_event_loop_is_refused(app: Rowlock) -> None:
             job.result()
         with pytest.raises(RowlockError, match=r"use `await job\.arecord\(\)`"):
             job.record()
-        with pytest.raises(RowlockError, match=r"use `await app\.aget\(…\)`"):
-            app.get(job.id)
+        with pytest.raises(RowlockError, match=r"use `await app\.jobs\.aget\(…\)`"):
+            app.jobs.get(job.id)
 
     asyncio.run(misuse())
 

@@ -205,8 +205,8 @@ def test_a_killed_workers_rescue_is_counted(app: Rowlock, db: Db, url: str) -> N
 
 def test_a_pause_shows(app: Rowlock) -> None:
     app.enqueue("t")
-    app.pause(queue="mail")
-    app.pause(task="send", duration=timedelta(hours=1))
+    app.queues.pause("mail")
+    app.tasks.pause("send", duration=timedelta(hours=1))
 
     now = app.stats()
     with travel(app, timedelta(hours=2)):
@@ -296,7 +296,7 @@ def test_a_probe_says_what_a_claim_would_touch_and_claims_nothing(app: Rowlock, 
 
 def test_a_probe_passes_over_paused_queues_as_a_claim_does(app: Rowlock) -> None:
     app.enqueue("t")
-    app.pause(queue="default")
+    app.queues.pause("default")
 
     assert app.stats().database.claim is None
 

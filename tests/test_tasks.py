@@ -230,7 +230,7 @@ def test_an_unknown_task_whose_name_cannot_be_is_refused_before_any_sql() -> Non
 
 
 def test_calls_by_name_go_in_bulk(app: Rowlock, db: Db) -> None:
-    app.enqueue_many([app.call("elsewhere.greet", kwargs={"name": str(n)}) for n in range(600)])
+    app.enqueue_many([app.call("elsewhere.greet", name=str(n)) for n in range(600)])
 
     assert stored(db) == [("elsewhere.greet", {"name": str(n)}) for n in range(600)]
 

@@ -81,7 +81,7 @@ async def place(new: NewOrder) -> dict[str, str]:
 async def result(job_id: UUID, response: Response) -> dict[str, str | None]:
     """What came of a job; waits a few seconds for it."""
     try:
-        job = await jobs.aget(job_id)
+        job = await jobs.jobs.aget(job_id)
     except JobNotFound as error:
         raise HTTPException(404, str(error)) from error
     try:

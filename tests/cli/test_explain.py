@@ -25,7 +25,7 @@ def send(y: int) -> None: ...
 
 def test_the_sentence_comes_first_then_the_facts_then_what_to_do(rowlock: Type, app: Rowlock) -> None:
     job = app.enqueue("send", x=1)
-    app.pause(queue="default", duration=timedelta(hours=2), why="the bank is down", by="ann")
+    app.queues.pause("default", duration=timedelta(hours=2), why="the bank is down", by="ann")
 
     said = rowlock("explain", str(job.id))
 

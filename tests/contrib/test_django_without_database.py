@@ -51,7 +51,7 @@ SYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], object]] = {
     "record": lambda _app, job: job.record(),
     "stats": lambda app, _job: app.stats(),
     "migrate": lambda app, _job: app.migrate(),
-    "pause": lambda app, _job: app.pause(queue="default"),
+    "pause": lambda app, _job: app.queues.pause("default"),
     "enqueue": lambda app, _job: app.enqueue("t"),
 }
 ASYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], Awaitable[object]]] = {

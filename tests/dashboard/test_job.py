@@ -330,7 +330,7 @@ def test_operators_neither_edit_nor_enqueue_nor_delete(app: Rowlock, db: Db) -> 
 
 def test_what_is_to_do_has_its_button_where_the_page_can_do_it(client: Browser, app: Rowlock, db: Db) -> None:
     job = put(db, queue="mail")
-    app.pause(queue="mail", why="new templates", by="ben")
+    app.queues.pause("mail", why="new templates", by="ben")
 
     page = client.get(f"/jobs/{job}").text
 

@@ -131,7 +131,7 @@ def test_a_signal_joins_what_it_is_within_and_a_named_connection_comes_first(
 
     async def story() -> None:
         async with lender(kind, url) as caller:
-            handle = (await app.aget(job)) if caller.is_async else app.get(job)
+            handle = (await app.jobs.aget(job)) if caller.is_async else app.jobs.get(job)
             await caller.begin()
             with app.within(caller.connection):
                 if caller.is_async:

@@ -14,6 +14,8 @@ import rowlock
 from rowlock import testing
 from rowlock.app import verbs
 from rowlock.app.jobs import Jobs
+from rowlock.app.queues import AppQueues
+from rowlock.app.registry import AppTasks
 from rowlock.app.schedules import Schedules
 from rowlock.app.tasks import Using
 from rowlock.app.workflows import Workflows
@@ -22,7 +24,18 @@ from rowlock.contrib import django
 from tests.house.reading import PACKAGE, ROOT, read
 
 # What users hold; verbs that do I/O come in pairs there, x and ax.
-HELD = (rowlock.Rowlock, Jobs, Schedules, Workflows, rowlock.Job, rowlock.Task, rowlock.Call, Using)
+HELD = (
+    rowlock.Rowlock,
+    Jobs,
+    AppQueues,
+    AppTasks,
+    Schedules,
+    Workflows,
+    rowlock.Job,
+    rowlock.Task,
+    rowlock.Call,
+    Using,
+)
 PAIRS = [
     (kind, name)
     for kind in HELD

@@ -255,10 +255,10 @@ def test_a_paused_queue_is_left_alone(app: Rowlock, db: Db) -> None:
         return None
 
     task.enqueue()
-    app.pause(queue="default", why="a test")
+    app.queues.pause("default", why="a test")
 
     assert len(drain(app)) == 0
-    app.resume(queue="default")
+    app.queues.resume("default")
     assert drain(app).succeeded == 1
 
 

@@ -85,8 +85,8 @@ async def results_have_the_type_of_the_handlers() -> None:
     assert_type(await greet.enqueue("Ada").aresult(), str)
     assert_type(await render.using(key="k").enqueue(1).aresult(timedelta(minutes=1)), bytes)
     assert_type([job.result() for job in app.enqueue_many([greet.bind("Ada")])], list[str])
-    assert_type(app.get("0190a5d8-0000-7000-8000-000000000000"), Job[Any])
-    assert_type((await app.aget(add.enqueue(1).id)).result(), Any)
+    assert_type(app.jobs.get("0190a5d8-0000-7000-8000-000000000000"), Job[Any])
+    assert_type((await app.jobs.aget(add.enqueue(1).id)).result(), Any)
     assert_type(add.enqueue(1).record(), JobRecord)
     assert_type(await add.enqueue(1).arecord(), JobRecord)
 

@@ -95,7 +95,7 @@ async def results_are_typed_and_take_a_timedelta() -> None:
     _c: bytes = add.enqueue(1).aresult()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     add.enqueue(1).result(30)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await add.enqueue(1).aresult(timeout=0.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    app.get(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.jobs.get(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def declarations_refuse_wrong_options() -> None:

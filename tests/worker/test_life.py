@@ -220,7 +220,7 @@ def test_a_delayed_job_is_not_found_by_chance(app: Rowlock, db: Db, monkeypatch:
     later.using(delay=timedelta(seconds=2)).enqueue()
     later.using(delay=timedelta(hours=1)).enqueue()
     later.using(delay=timedelta(milliseconds=100), queue="paused").enqueue()
-    app.pause(queue="paused")
+    app.queues.pause("paused")
     work_until(app, lambda: ended(db), queues=["default", "paused"])
 
     assert one(db, "select started_at >= run_at from rowlock.history")

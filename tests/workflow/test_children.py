@@ -123,7 +123,7 @@ def test_a_child_that_somebody_cancels_is_told(app: Rowlock, db: Db) -> None:
 
     job = w.enqueue()
     drain(app)
-    app.get(one(db, "select id from rowlock.jobs where task = 'child'")).cancel()
+    app.jobs.get(one(db, "select id from rowlock.jobs where task = 'child'")).cancel()
     drain(app)
 
     assert job.result(AT_MOST) == "child asked"

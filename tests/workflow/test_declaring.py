@@ -280,9 +280,9 @@ def test_a_call_by_name_is_of_the_highest_version_or_of_the_one_that_is_named() 
     app.workflow(name="w")(checkout)
     app.workflow(name="w", version=2)(checkout_anew)
 
-    assert app.call("w", (7, ["tea"])).to_job("").version == 2
-    assert app.call("w@1", (7,)).to_job("").version == 1
-    assert app.call("elsewhere@4", kwargs={"x": 1}).to_job("")[2:6] == ("elsewhere", '{"x":1}', 0, 1)
+    assert app.call("w", 7, ["tea"]).to_job("").version == 2
+    assert app.call("w@1", 7).to_job("").version == 1
+    assert app.call("elsewhere@4", x=1).to_job("")[2:6] == ("elsewhere", '{"x":1}', 0, 1)
     assert app.call("elsewhere@4").to_job("").version == 4
     assert app.call("elsewhere").to_job("").version is None
 

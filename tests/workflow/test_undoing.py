@@ -288,7 +288,7 @@ def test_one_that_is_cancelled_at_its_very_end_is_undone(app: Rowlock, db: Db) -
     async def w(ctx: Context) -> str:
         await ctx.step(shop.do, "a")
         ctx.undo(shop.undo, "a")
-        await asyncio.to_thread(lambda: app.get(ctx.id).cancel())
+        await asyncio.to_thread(lambda: app.jobs.get(ctx.id).cancel())
         return "done"
 
     w.enqueue()

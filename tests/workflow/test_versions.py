@@ -102,7 +102,7 @@ def test_a_job_of_a_version_without_code_goes_on_where_a_migration_leads(app: Ro
 
 def test_a_workflow_that_sql_enqueued_without_a_version_waits_visibly(app: Rowlock, db: Db) -> None:
     declared(app, 1), declared(app, 2)
-    job = app.get(one(db, "select rowlock.enqueue('shop.checkout')"))
+    job = app.jobs.get(one(db, "select rowlock.enqueue('shop.checkout')"))
 
     work_until(app, lambda: blocked(db))
 

@@ -283,7 +283,7 @@ def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) 
     if len(app.tasks):
         close = difflib.get_close_matches(params.task, app.tasks.names(), n=1)
         raise UnknownTask(f"there is no task {params.task!r} here" + (f"; did you mean {close[0]}?" if close else ""))
-    unknown = app.call(params.task, kwargs=args)
+    unknown = app.call(params.task, **args)
     return Call(unknown.task, unknown.args, options)
 
 
