@@ -13,7 +13,7 @@ from typing import Any, get_overloads
 import click
 
 import rowlock
-from rowlock import errors, testing
+from rowlock import errors, testing, types
 from rowlock.app import jobs, queues, schedules, workflows
 from rowlock.app.registry import AppTasks, Declaring
 from rowlock.app.workflow import DeclaringWorkflows
@@ -71,7 +71,8 @@ def api() -> str:
     parts = [
         "# The API\n",
         WRITTEN,
-        "Everything here is imported from `rowlock`; what it raises: [errors](errors.md).\n",
+        "Imported from `rowlock`; [types of what is returned](#types-of-what-is-returned) from `rowlock.types`.\n",
+        "What is raised, from `rowlock.errors`: [errors](errors.md).\n",
         "Verbs that do I/O come in pairs: `x` in sync code, `await ax` in async code.\n",
     ]
     printed: set[str] = set()
@@ -80,8 +81,11 @@ def api() -> str:
         parts += [f"## {title}\n", *_entries(names)]
         others: Mapping[str, Mapping[str, object]] = {"app.app": OPERATING, "app.registry": DECLARING}
         beside = others.get(room) or _companions(names.values())
-        parts += _entries({name: value for name, value in beside.items() if name not in public.keys() | printed})
+        elsewhere = public.keys() | printed | set(types.__all__)
+        parts += _entries({name: value for name, value in beside.items() if name not in elsewhere})
         printed |= beside.keys()
+    parts += ["## Types of what is returned\n", "From `rowlock.types`, for annotations.\n"]
+    parts += _entries({name: getattr(types, name) for name in types.__all__})
     parts += ["## For your tests\n", "From `rowlock.testing`: see [the guide](../guides/testing.md).\n"]
     return "\n".join([*parts, *_entries({name: getattr(testing, name) for name in testing.__all__})])
 
@@ -95,8 +99,10 @@ def command_line() -> str:
 def raised() -> str:
     """The tree of errors, and each of them."""
     drawing = inspect.cleandoc(errors.__doc__ or "")
-    public = {name: value for name, value in vars(errors).items() if name in rowlock.__all__}
-    return "\n".join(["# Errors\n", WRITTEN, _fenced(drawing), *_entries(public)])
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    ours = {name: value for name, value in classes.items() if value.__module__ == errors.__name__}
+    imported = "From `rowlock.errors`; `RowlockError`, `Snooze`, `RetryAfter` and `Cancel` from `rowlock`, too.\n"
+    return "\n".join(["# Errors\n", WRITTEN, imported, _fenced(drawing), *_entries(ours)])
 
 
 def tables() -> str:

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Breaker, JobFailed, ResultTimeout, Retry, Rowlock
+from rowlock import Breaker, Retry, Rowlock
+from rowlock.errors import JobFailed, ResultTimeout
 
 app = Rowlock()
 partner = {"is up": False}

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Cancel, JobCancelled, JobFailed, ResultTimeout, Retry, Rowlock
+from rowlock import Cancel, Retry, Rowlock
+from rowlock.errors import JobCancelled, JobFailed, ResultTimeout
 
 app = Rowlock()
 

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import Filter, InvalidArguments, JobNotFound, Rowlock, RowlockError
+from rowlock import Filter, Rowlock, RowlockError
+from rowlock.errors import InvalidArguments, JobNotFound
 from rowlock.store.find import windows
 from tests.rows import Db, put
 from tests.workflow.remembering import put_workflow

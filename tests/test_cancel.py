@@ -10,7 +10,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, Job, JobNotFound, Rowlock, RowlockError
+from rowlock import Job, Rowlock, RowlockError
+from rowlock.errors import InvalidOption, JobNotFound
 from tests.engine import Engine
 from tests.rows import Db, put
 from tests.waiting import until

@@ -12,8 +12,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, JobCancelled, Retry, Rowlock, Task, Tasks
+from rowlock import Retry, Rowlock, Task, Tasks
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.errors import InvalidOption, JobCancelled
 from rowlock.model.spec import Keep
 from rowlock.store.upkeep import EXPIRED_AT_ONCE
 from rowlock.testing import drain

@@ -16,27 +16,16 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import (
-    Breaker,
-    Cancel,
-    Explanation,
-    Filter,
-    InvalidOption,
-    Job,
-    Keep,
-    Key,
-    Retry,
-    Rowlock,
-    RowlockError,
-    Snooze,
-)
+from rowlock import Breaker, Cancel, Filter, Job, Keep, Key, Retry, Rowlock, RowlockError, Snooze
 from rowlock import current_job as current
 from rowlock.db.session import connect, converse, run
+from rowlock.errors import InvalidOption
 from rowlock.explain import pending
 from rowlock.model.ids import new_id
 from rowlock.model.row import Orphan
 from rowlock.store import claim, explain, upkeep, workers
 from rowlock.store.query import Said
+from rowlock.types import Explanation
 from tests.engine import Engine
 from tests.rows import put, put_many, travel
 from tests.waiting import until
@@ -755,7 +744,7 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
     assert second.says.endswith("it has not begun yet.")
 
     db.execute("update rowlock.workers set blocked = 42, blocked_by = 'computes 01a1'")
-    third = app.explain(ahead)
+    third = app.jobs.explain(ahead)
 
     assert third.code == "claimed"
     assert "it has not begun yet. But h:26111" in third.says

@@ -15,9 +15,10 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import Filter, InvalidOption, Retry, Rowlock, RowlockError
+from rowlock import Filter, Retry, Rowlock, RowlockError
 from rowlock.app.jobs import Done
 from rowlock.db.session import converse
+from rowlock.errors import InvalidOption
 from rowlock.model.outcome import Blocked, Failed
 from rowlock.model.record import State
 from rowlock.model.row import ClaimedJob

@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, Rowlock, RowlockError
+from rowlock import Rowlock, RowlockError
+from rowlock.errors import InvalidOption
 from rowlock.model.outcome import Blocked
 from rowlock.model.stats.stats import Count
 from rowlock.store import pauses

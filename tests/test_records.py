@@ -9,9 +9,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import InvalidOption, JobNotFound, JobRecord, Retry, Rowlock, current_job
+from rowlock import Retry, Rowlock, current_job
+from rowlock.errors import InvalidOption, JobNotFound
 from rowlock.model.outcome import Cancelled
 from rowlock.store.query import statement
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.worker.working import Db, one, work_off
 

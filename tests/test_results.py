@@ -14,21 +14,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import (
-    Cancel,
-    InvalidOption,
-    Job,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    NoResult,
-    ResultTimeout,
-    Retry,
-    Rowlock,
-    RowlockError,
-    Snooze,
-    current_job,
-)
+from rowlock import Cancel, Job, Retry, Rowlock, RowlockError, Snooze, current_job
+from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout
 from tests.depth import deep
 from tests.waiting import until
 from tests.worker.process import worker_process

@@ -14,8 +14,9 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidArguments, InvalidOption, Rowlock, RowlockError, ScheduleError, ScheduleNotFound, Task
+from rowlock import Rowlock, RowlockError, Task
 from rowlock.app.tasks import schedule_spec
+from rowlock.errors import InvalidArguments, InvalidOption, ScheduleError, ScheduleNotFound
 from rowlock.model.schedule.schedule import Schedule
 from rowlock.store.schedules import change
 from rowlock.testing import travel

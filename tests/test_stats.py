@@ -14,9 +14,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError, SchemaMissing, Stats
+from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError
 from rowlock.db.session import Connection, connect
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.errors import SchemaMissing
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import ClaimedJob
 from rowlock.model.stats.stats import Cleanup, Count, Rates
@@ -24,6 +25,7 @@ from rowlock.store.query import Query, statement
 from rowlock.store.stats import counts, minutes
 from rowlock.store.stats import workers as store_stats
 from rowlock.testing import travel
+from rowlock.types import Stats
 from rowlock.worker.counts import Counts
 from tests.depth import deep
 from tests.waiting import auntil, until

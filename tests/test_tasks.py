@@ -13,7 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidArguments, InvalidOption, Job, Retry, Rowlock, TaskError, Tasks, UnknownTask
+from rowlock import Job, Retry, Rowlock, Tasks
+from rowlock.errors import InvalidArguments, InvalidOption, TaskError, UnknownTask
 from rowlock.model.schedule.rule import Every
 from rowlock.model.schedule.schedule import ScheduleSpec
 from tests.waiting import auntil

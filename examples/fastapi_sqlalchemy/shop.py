@@ -15,7 +15,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from rowlock import JobFailed, JobNotFound, ResultTimeout, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import JobFailed, JobNotFound, ResultTimeout
 
 URL = os.environ["DATABASE_URL"]
 engine = create_async_engine(make_url(URL).set(drivername="postgresql+psycopg"))

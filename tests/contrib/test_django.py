@@ -18,11 +18,12 @@ from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
-from rowlock import Job, NotConfigured, Retry, Rowlock, Task
+from rowlock import Job, Retry, Rowlock, Task
 from rowlock.contrib.django import DjangoRowlock
 from rowlock.contrib.django.apps import check_app, migrate, named_app
 from rowlock.contrib.django.management.commands.rowlock import Command
 from rowlock.db.django_alias import RequestConnections, address
+from rowlock.errors import NotConfigured
 from tests.db.django_site import DEFAULT, SQLITE, visit
 from tests.waiting import until
 

@@ -9,11 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import InvalidArguments, Rowlock
+from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Role, Visitor
 from rowlock.dashboard.drawings.job_life import WIDTH, periods, placed_periods
 from rowlock.dashboard.drawings.traceback import lines, place
 from rowlock.dashboard.restore import restored
+from rowlock.errors import InvalidArguments
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep

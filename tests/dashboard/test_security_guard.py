@@ -11,11 +11,12 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.access.cookies import CSRF
 from rowlock.dashboard.access.visitor import Auth
 from rowlock.dashboard.page import DashboardPage, Params
+from rowlock.errors import InvalidOption
 from tests.dashboard.browser import OURS, Browser, browsing
 
 HEADERS = {

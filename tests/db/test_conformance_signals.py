@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import JobNotFound, NotAWorkflow, Rowlock, SignalRefused, WrongConnection
+from rowlock import Rowlock
+from rowlock.errors import JobNotFound, NotAWorkflow, SignalRefused, WrongConnection
 from tests.db.kinds import Lender
 from tests.db.lending import ASYNC, SYNC, every_kind, lender, tell
 from tests.db.test_conformance import Db, orders, shared_url

@@ -12,8 +12,10 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Filter, Job, JobCancelled, JobFailed, JobRecord, Retry, Rowlock, Snooze, current_job
+from rowlock import Filter, Job, Retry, Rowlock, Snooze, current_job
+from rowlock.errors import JobCancelled, JobFailed
 from rowlock.store.claim import Lane
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.waiting import until
 from tests.worker.working import one, working

@@ -17,21 +17,11 @@ import pytest
 from psycopg.rows import TupleRow
 from psycopg.types.json import Json
 
-from rowlock import (
-    Cancel,
-    Filter,
-    Job,
-    JobCancelled,
-    JobFailed,
-    Retry,
-    Rowlock,
-    RowlockError,
-    ScheduleNotFound,
-    current_job,
-)
+from rowlock import Cancel, Filter, Job, Retry, Rowlock, RowlockError, current_job
 from rowlock.cli.program import program
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.session import connect
+from rowlock.errors import JobCancelled, JobFailed, ScheduleNotFound
 from tests.cli.conftest import Type, rowlock, shop, typed
 from tests.depth import deep, deep_unless
 from tests.faults.hostile import CORPUS

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowlock import JobRecord, Rowlock
+from rowlock import Rowlock
 from rowlock.store import explain
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.rows import Db, put, put_many
 from tests.store.test_plans import Plan, Prepared

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rowlock import Context, Key, Rowlock, RowlockError, Task, TaskError, Tasks
+from rowlock import Context, Key, Rowlock, RowlockError, Task, Tasks
+from rowlock.errors import TaskError
 from rowlock.testing import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued, drain
 from tests.worker.working import Db
 

@@ -9,7 +9,9 @@ from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, ChildCancelled, ChildFailed, Context, Job, JobRecord, Key, Task, Workflow, current_job
+from rowlock import Call, Context, Job, Key, Task, Workflow, current_job
+from rowlock.errors import ChildCancelled, ChildFailed
+from rowlock.types import JobRecord
 from tests.typing.declared import (
     add,
     app,

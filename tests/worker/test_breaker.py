@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Breaker, Cancel, InvalidOption, Retry, RetryAfter, Rowlock, Snooze, Task
+from rowlock import Breaker, Cancel, Retry, RetryAfter, Rowlock, Snooze, Task
+from rowlock.errors import InvalidOption
 from rowlock.store import pauses
 from rowlock.store.pauses import TaskFailures
 from rowlock.testing import drain

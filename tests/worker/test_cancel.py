@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, Filter, Job, JobCancelled, Retry, Rowlock, Snooze, current_job
+from rowlock import Cancel, Filter, Job, Retry, Rowlock, Snooze, current_job
+from rowlock.errors import JobCancelled
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, working

@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
+from rowlock import Keep, RetryAfter, Rowlock, current_job
 from rowlock.db import migrate
 from rowlock.db.errors import Lost
 from rowlock.db.worker_connection import ReconnectingConnection
+from rowlock.errors import SchemaMissing
 from rowlock.store.query import Query
 from rowlock.worker import claim, queues, upkeep
 from rowlock.worker.worker import Worker

@@ -15,7 +15,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from rowlock import JobFailed, LeaseLost, Retry, Rowlock, RowlockError, Task, current_job
+from rowlock import Retry, Rowlock, RowlockError, Task, current_job
+from rowlock.errors import JobFailed, LeaseLost
 from rowlock.testing import adrain, drain
 from tests.db.wire import Wire
 from tests.depth import deep

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from rowlock import InvalidOption, Rowlock, RowlockError, Workflow, current_job
+from rowlock import Rowlock, RowlockError, Workflow, current_job
+from rowlock.errors import InvalidOption
 from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck
 from rowlock.testing import drain
 from rowlock.workflow import check as checking

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, ChildCancelled, ChildFailed, JobCancelled, Retry, Rowlock, Snooze, WorkflowError
+from rowlock import Cancel, Retry, Rowlock, Snooze
+from rowlock.errors import ChildCancelled, ChildFailed, JobCancelled, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

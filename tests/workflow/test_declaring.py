@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowlock import (
-    Context,
-    InvalidArguments,
-    InvalidOption,
-    Keep,
-    Key,
-    Retry,
-    Rowlock,
-    Task,
-    TaskError,
-    Tasks,
-    Workflow,
-)
+from rowlock import Context, Keep, Key, Retry, Rowlock, Task, Tasks, Workflow
+from rowlock.errors import InvalidArguments, InvalidOption, TaskError
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, RowlockError
+from rowlock import Filter, Rowlock, RowlockError
+from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow
 from rowlock.model.workflow.timeline import TimelineBranch
 from rowlock.store.workflows import records
 from tests.rows import Db, put

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Filter, JobCancelled, Rowlock
+from rowlock import Filter, Rowlock
+from rowlock.errors import JobCancelled
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import JobCancelled, JobFailed, Rowlock, WorkflowError, current_job
+from rowlock import Rowlock, current_job
+from rowlock.errors import JobCancelled, JobFailed, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

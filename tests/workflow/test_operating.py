@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import Context, Filter, Job, JobFailed, Rowlock, Workflow
+from rowlock import Context, Filter, Job, Rowlock, Workflow
+from rowlock.errors import JobFailed
 from rowlock.model.filter import LIVE
 from rowlock.model.stats.stats import Count
 from rowlock.testing import drain

@@ -11,14 +11,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import (
+from rowlock import Rowlock, RowlockError
+from rowlock.errors import (
     InvalidArguments,
     InvalidOption,
     JobNotFound,
     NotAWorkflow,
     PayloadTooLarge,
-    Rowlock,
-    RowlockError,
     SignalRefused,
     WorkflowError,
 )

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from rowlock import Context, JobNotFound, NotAWorkflow, Rowlock, current_job
+from rowlock import Context, Rowlock, current_job
+from rowlock.errors import JobNotFound, NotAWorkflow
 from rowlock.testing import drain
 from tests.rows import Db, put
 from tests.waiting import until

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, JobCancelled, JobFailed, Retry, Rowlock, WorkflowError, current_job
+from rowlock import Cancel, Retry, Rowlock, current_job
+from rowlock.errors import JobCancelled, JobFailed, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from rowlock import Context, InvalidArguments, Rowlock, Workflow
+from rowlock import Context, Rowlock, Workflow
+from rowlock.errors import InvalidArguments
 from rowlock.model.outcome import Blocked
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, workers
