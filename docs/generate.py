@@ -13,9 +13,9 @@ from typing import Any, get_overloads
 import click
 
 import rowlock
-from rowlock import errors, testing
-from rowlock.app import jobs, schedules, workflows
-from rowlock.app.registry import Declaring
+from rowlock import errors, testing, types
+from rowlock.app import jobs, queues, schedules, workflows
+from rowlock.app.registry import AppTasks, Declaring
 from rowlock.app.workflow import DeclaringWorkflows
 from rowlock.cli.program import program
 
@@ -38,13 +38,13 @@ ROOMS = {
     "model": "Values",
 }
 
-# What `app.jobs`, `app.schedules` and `app.workflows` are, and what they and `app.pause` answer.
+# What `app.jobs`, `app.queues`, `app.tasks`, `app.schedules` and `app.workflows` are, and what they return.
 OPERATING = {
     name: value
-    for module in (jobs, schedules, workflows)
+    for module in (jobs, queues, schedules, workflows)
     for name in module.__all__
     if isinstance(value := getattr(module, name), type)
-}
+} | {"AppTasks": AppTasks}
 
 # What `app.task` and `tasks.task` are, and `app.workflow` and `tasks.workflow`.
 DECLARING = {
@@ -55,9 +55,6 @@ DECLARING = {
 
 # Classes that users make themselves; of the others, how we make them is nobody's business.
 MADE_BY_USERS = {"Rowlock", "Tasks", "travel"}
-
-# What our own rooms call on public classes.
-INTERNAL = {"set_database"}
 
 # The lines of comment above something in a migration.
 COMMENT = r"((?:^--[^\n]*\n)*)^"
@@ -74,7 +71,8 @@ def api() -> str:
     parts = [
         "# The API\n",
         WRITTEN,
-        "Everything here is imported from `rowlock`; what it raises: [errors](errors.md).\n",
+        "Imported from `rowlock`; [types of what is returned](#types-of-what-is-returned) from `rowlock.types`.\n",
+        "What is raised, from `rowlock.errors`: [errors](errors.md).\n",
         "Verbs that do I/O come in pairs: `x` in sync code, `await ax` in async code.\n",
     ]
     printed: set[str] = set()
@@ -83,8 +81,11 @@ def api() -> str:
         parts += [f"## {title}\n", *_entries(names)]
         others: Mapping[str, Mapping[str, object]] = {"app.app": OPERATING, "app.registry": DECLARING}
         beside = others.get(room) or _companions(names.values())
-        parts += _entries({name: value for name, value in beside.items() if name not in public.keys() | printed})
+        elsewhere = public.keys() | printed | set(types.__all__)
+        parts += _entries({name: value for name, value in beside.items() if name not in elsewhere})
         printed |= beside.keys()
+    parts += ["## Types of what is returned\n", "From `rowlock.types`, for annotations.\n"]
+    parts += _entries({name: getattr(types, name) for name in types.__all__})
     parts += ["## For your tests\n", "From `rowlock.testing`: see [the guide](../guides/testing.md).\n"]
     return "\n".join([*parts, *_entries({name: getattr(testing, name) for name in testing.__all__})])
 
@@ -98,8 +99,10 @@ def command_line() -> str:
 def raised() -> str:
     """The tree of errors, and each of them."""
     drawing = inspect.cleandoc(errors.__doc__ or "")
-    public = {name: value for name, value in vars(errors).items() if name in rowlock.__all__}
-    return "\n".join(["# Errors\n", WRITTEN, _fenced(drawing), *_entries(public)])
+    classes = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    ours = {name: value for name, value in classes.items() if value.__module__ == errors.__name__}
+    imported = "From `rowlock.errors`; `RowlockError`, `Snooze`, `RetryAfter` and `Cancel` from `rowlock`, too.\n"
+    return "\n".join(["# Errors\n", WRITTEN, imported, _fenced(drawing), *_entries(ours)])
 
 
 def tables() -> str:
@@ -169,9 +172,7 @@ def _members(kind: type) -> dict[str, object]:
         for parent in reversed(kind.__mro__)
         if parent.__module__.startswith("rowlock")
         for name, value in vars(parent).items()
-        if not name.startswith("_")
-        and name not in INTERNAL
-        and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
+        if not name.startswith("_") and (callable(value) or isinstance(value, (property, classmethod, staticmethod)))
     }
 
 

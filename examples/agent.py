@@ -3,7 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
-from rowlock import Cancel, Context, JobCancelled, Rowlock
+from rowlock import Cancel, Context, Rowlock
+from rowlock.errors import JobCancelled
 
 app = Rowlock()
 calls: list[int] = []

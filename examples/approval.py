@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
-from rowlock import Context, Rowlock, SignalRefused, SignalTimeout
+from rowlock import Context, Rowlock
+from rowlock.errors import SignalRefused, SignalTimeout
 
 app = Rowlock()
 

@@ -3,13 +3,14 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Breaker, JobFailed, ResultTimeout, Retry, Rowlock
+from rowlock import Breaker, Retry, Rowlock
+from rowlock.errors import JobFailed, ResultTimeout
 
 app = Rowlock()
 partner = {"is up": False}
 
 
-@app.task(retry=Retry.none(), breaker=Breaker(failures=3, within=timedelta(minutes=1), pause=timedelta(minutes=5)))
+@app.task(retry=Retry.none(), breaker=Breaker(failures=3, window=timedelta(minutes=1), pause=timedelta(minutes=5)))
 async def deliver(order: int) -> str:
     if not partner["is up"]:
         raise ConnectionError("the partner does not answer")
@@ -26,7 +27,7 @@ async def main() -> None:
                 print(f"order {order}: {error.error_type}")
 
         # They are counted just after the third has ended.
-        while not (pauses := await app.apauses()):  # noqa: ASYNC110  it is a row, and no event of ours
+        while not (pauses := await app.tasks.apauses()):  # noqa: ASYNC110  it is a row, and no event of ours
             await asyncio.sleep(0.01)
         print(f"{pauses[0].task} is paused by {pauses[0].by}")
         job = await deliver.aenqueue(4)
@@ -36,7 +37,7 @@ async def main() -> None:
             print("order 4: waits")
 
         partner["is up"] = True
-        await app.aresume(task=pauses[0].task, why="they are back")  # or it goes on by itself after five minutes
+        await app.tasks.aresume(deliver.name, why="they are back")  # or it goes on by itself after five minutes
         print(await job.aresult())
 
 

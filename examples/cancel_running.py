@@ -3,7 +3,8 @@
 import asyncio
 import time
 
-from rowlock import JobCancelled, Rowlock, current_job
+from rowlock import Rowlock, current_job
+from rowlock.errors import JobCancelled
 
 app = Rowlock()
 

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Context, JobFailed, Retry, Rowlock
+from rowlock import Context, Retry, Rowlock
+from rowlock.errors import JobFailed
 
 app = Rowlock()
 stock, payments = {"oar": 2}, dict[str, int]()

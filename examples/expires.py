@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import JobCancelled, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import JobCancelled
 
 app = Rowlock()
 

@@ -18,16 +18,16 @@ async def main() -> None:
         found = await job.aexplain()
         print(f"{found.code}: {found.says}")
 
-        await app.apause(queue="mail", duration=timedelta(hours=1), why="the mail server moves", by="ann")
+        await app.queues.apause("mail", duration=timedelta(hours=1), why="the mail server moves", by="ann")
         found = await job.aexplain()
         print(f"{found.code}, by {found.facts['paused_by']}: {found.facts['why']}")
         print(f"do: {found.do}")
         print(f"also: {found.also[0]}")  # to resume the queue is not enough
 
-        await app.aresume(queue="mail")
+        await app.queues.aresume("mail")
         async with app.worker(queues="mail"):
             await job.aresult()
-        found = await app.aexplain(job.id)  # by its id
+        found = await app.jobs.aexplain(job.id)  # by its id
         print(f"{found.code}, to do: {found.do}")
 
 

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rowlock import ChildFailed, Context, Retry, Rowlock
+from rowlock import Context, Retry, Rowlock
+from rowlock.errors import ChildFailed
 
 app = Rowlock()
 running: list[str] = []

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from rowlock import KeyTaken, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import KeyTaken
 
 app = Rowlock()
 charged = asyncio.Event()

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Key, KeyTaken, Rowlock
+from rowlock import Key, Rowlock
+from rowlock.errors import KeyTaken
 
 app = Rowlock()
 

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 
-from rowlock import CurrentJob, Rowlock
+from rowlock import Rowlock
+from rowlock.types import CurrentJob
 
 greeting: ContextVar[str] = ContextVar("greeting")
 

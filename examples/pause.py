@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import ResultTimeout, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import ResultTimeout
 
 app = Rowlock()
 
@@ -15,16 +16,16 @@ async def send(user: int) -> str:
 
 async def main() -> None:
     async with app, app.worker(queues="mail"):
-        await app.apause(queue="mail", duration=timedelta(hours=1), why="the mail server moves", by="ann")
+        await app.queues.apause("mail", duration=timedelta(hours=1), why="the mail server moves", by="ann")
         job = await send.aenqueue(42)  # enqueuing goes on
 
         try:
             await job.aresult(timeout=timedelta(milliseconds=200))
         except ResultTimeout:
-            for pause in await app.apauses():
+            for pause in await app.queues.apauses():
                 print(f"{pause.queue} is paused by {pause.by}: {pause.why}")
 
-        print("resumed:", await app.aresume(queue="mail"))
+        print("resumed:", await app.queues.aresume("mail"))
         print(await job.aresult())
 
 

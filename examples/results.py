@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from rowlock import Cancel, JobCancelled, JobFailed, ResultTimeout, Retry, Rowlock
+from rowlock import Cancel, Retry, Rowlock
+from rowlock.errors import JobCancelled, JobFailed, ResultTimeout
 
 app = Rowlock()
 
@@ -20,7 +21,7 @@ async def main() -> None:
         job = await divide.aenqueue(1, 4)
         print("a quarter:", await job.aresult())
 
-        later = await app.aget(job.id)  # from any process, by the id alone
+        later = await app.jobs.aget(job.id)  # from any process, by the id alone
         print("and once more:", await later.aresult(timeout=timedelta(0)))
 
         try:

@@ -3,7 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from rowlock import Filter, JobFailed, Retry, Rowlock
+from rowlock import Filter, Retry, Rowlock
+from rowlock.errors import JobFailed
 
 app = Rowlock()
 partner_is_up = False

@@ -16,7 +16,7 @@ async def main() -> None:
     async with app:
         await app.aenqueue_many(send.bind(user) for user in range(3))
         await send.using(delay=timedelta(hours=1)).aenqueue(3)
-        await app.apause(queue="mail")
+        await app.queues.apause("mail")
 
         stats = await app.astats()
 

@@ -22,12 +22,12 @@ BUDGET = {
     "tests/db": Budget(490, 55),
     "tests/docs": Budget(45, 4),
     "tests/faults": Budget(430, 155),
-    "tests/house": Budget(330, 20),
+    "tests/house": Budget(360, 20),
     "tests/model": Budget(970, 8),
     "tests/store": Budget(245, 35),
     "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
-    "tests/worker": Budget(495, 160),
+    "tests/worker": Budget(505, 160),
     "tests/workflow": Budget(455, 60),
 }
 

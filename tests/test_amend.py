@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import Filter, InvalidArguments, JobNotFound, Rowlock, RowlockError
+from rowlock import Filter, Rowlock, RowlockError
+from rowlock.errors import InvalidArguments, JobNotFound
 from rowlock.store.find import windows
 from tests.rows import Db, put
 from tests.workflow.remembering import put_workflow
@@ -137,7 +138,7 @@ def test_the_edited_arguments_are_what_the_handler_gets(app: Rowlock) -> None:
 def test_a_job_that_is_enqueued_by_hand_says_who_did_it_and_after_which(app: Rowlock, db: Db) -> None:
     before = put(db, "failed", args={"x": 1})
 
-    job = app.jobs.enqueue(app.call("t", kwargs={"x": 2}), like=before, by="ada", why="once more")
+    job = app.jobs.enqueue(app.call("t", x=2), like=before, by="ada", why="once more")
 
     assert job.created
     assert stored(db, job.id) == '{"x":2}'
@@ -173,7 +174,7 @@ def test_a_preview_that_is_cut_short_says_that_there_may_be_more(
     monkeypatch.setattr(windows, "WINDOW", 4)
 
     whole = app.jobs.preview("retry", Filter(state="failed"))
-    hurried = app.jobs.preview("retry", Filter(state="failed"), within=timedelta(0))
+    hurried = app.jobs.preview("retry", Filter(state="failed"), time_limit=timedelta(0))
 
     assert (whole.count, whole.capped) == (10, False)
     assert (hurried.count, hurried.capped) == (4, True)

@@ -10,7 +10,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, Job, JobNotFound, Rowlock, RowlockError
+from rowlock import Job, Rowlock, RowlockError
+from rowlock.errors import InvalidOption, JobNotFound
 from tests.engine import Engine
 from tests.rows import Db, put
 from tests.waiting import until
@@ -24,7 +25,7 @@ def cancel(request: pytest.FixtureRequest, app: Rowlock, db: Db) -> Callable[[ob
     def by_sql(job_id: object) -> bool:
         return {"cancelled": True, "too late": False}[str(one(db, "select rowlock.cancel(%s, 'ada', 'so')", job_id))]
 
-    return by_sql if request.param == "sql" else lambda job_id: app.get(str(job_id)).cancel(by="ada", why="so")
+    return by_sql if request.param == "sql" else lambda job_id: app.jobs.get(str(job_id)).cancel(by="ada", why="so")
 
 
 @pytest.mark.parametrize("state", ["ready", "waiting"])
@@ -96,7 +97,7 @@ def test_it_waits_for_whoever_is_ending_the_job(app: Rowlock, url: str, db: Db, 
     [job_id] = engine.enqueue()
     rows = engine.claim()
     answers: list[bool] = []
-    job: Job[object] = app.get(job_id)
+    job: Job[object] = app.jobs.get(job_id)
 
     engine.connection.execute("begin")
     engine.settle(*rows)
@@ -116,7 +117,7 @@ def test_it_is_kept_as_long_as_its_task_says(app: Rowlock, db: Db) -> None:
     job = put(db, "ready", queue="short")
     db.execute("insert into rowlock.queues (name, keep_cancelled) values ('short', '2 days')")
 
-    app.get(job).cancel()
+    app.jobs.get(job).cancel()
 
     assert one(db, "select expires_on - (ended_at at time zone 'UTC')::date from rowlock.history") == 2
 
@@ -124,7 +125,7 @@ def test_it_is_kept_as_long_as_its_task_says(app: Rowlock, db: Db) -> None:
 def test_on_a_loop_there_is_acancel(app: Rowlock, db: Db) -> None:
     async def cancel() -> bool:
         async with app:
-            job = await app.aget(put(db, "ready"))
+            job = await app.jobs.aget(put(db, "ready"))
             with pytest.raises(RowlockError, match=r"await job.acancel\(\)"):
                 job.cancel()
             return await job.acancel()
@@ -133,7 +134,7 @@ def test_on_a_loop_there_is_acancel(app: Rowlock, db: Db) -> None:
 
 
 def test_bad_words_are_refused_before_anything_is_done(app: Rowlock, db: Db) -> None:
-    job = app.get(put(db, "ready"))
+    job = app.jobs.get(put(db, "ready"))
 
     with pytest.raises(InvalidOption, match="why"):
         job.cancel(why="nul\x00")

@@ -15,13 +15,14 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import Checkup, Finding, InvalidOption, Keep, Rowlock, RowlockError, SchemaMissing
+from rowlock import Keep, Rowlock, RowlockError
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.doctor import locks
 from rowlock.doctor.claims import judge_load
 from rowlock.doctor.server import judge_clock, judge_server
 from rowlock.doctor.tables import judge_tables
+from rowlock.errors import InvalidOption, SchemaMissing
 from rowlock.model.stats.stats import Connections
 from rowlock.store import workers
 from rowlock.store.doctor import checkup_facts, queries
@@ -31,6 +32,7 @@ from rowlock.store.doctor.queries import Peak
 from rowlock.store.doctor.trial import JobCost, Trial
 from rowlock.store.query import Query
 from rowlock.testing import travel
+from rowlock.types import Checkup, Finding
 from tests.engine import Engine
 from tests.rows import put
 from tests.waiting import until
@@ -452,7 +454,7 @@ def test_who_has_locked_the_jobs_is_the_first_line_and_the_rest_is_folded_into_i
 
         pid = holder.info.backend_pid
 
-        checkup, explained = patient.doctor(), patient.explain(job.id)
+        checkup, explained = patient.doctor(), patient.jobs.explain(job.id)
 
     first = checkup.findings[0]
     assert (first.name, first.level, checkup.worst) == ("table locks", "red", "red")
@@ -633,7 +635,7 @@ def test_what_is_paused_is_not_late_and_is_told(same_bed: tuple[Rowlock, Db]) ->
     patient, db = same_bed
     patient.enqueue("t")
     db.execute("update rowlock.jobs set run_at = now() - interval '1 hour'")
-    patient.pause(queue="default")
+    patient.queues.pause("default")
 
     checkup = patient.doctor()
 

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow, dict_row
 
-from rowlock import Call, InvalidArguments, InvalidOption, Job, Retry, Rowlock, RowlockError, Task
+from rowlock import Call, Job, Retry, Rowlock, RowlockError, Task
+from rowlock.errors import InvalidArguments, InvalidOption
 from rowlock.store.enqueue import LOAD_FROM
 from tests.depth import deep
 

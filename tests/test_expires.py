@@ -12,8 +12,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, JobCancelled, Retry, Rowlock, Task, Tasks
+from rowlock import Retry, Rowlock, Task, Tasks
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.errors import InvalidOption, JobCancelled
 from rowlock.model.spec import Keep
 from rowlock.store.upkeep import EXPIRED_AT_ONCE
 from rowlock.testing import drain
@@ -91,8 +92,8 @@ def test_sql_refuses_it_too(db: Db, span: str) -> None:
 
 
 def test_upkeep_ends_what_nobody_claims(app: Rowlock, news: Task[[], None], db: Db) -> None:
-    app.pause(queue="paused")
-    app.pause(task="news")
+    app.queues.pause("paused")
+    app.tasks.pause("news")
     news.using(queue="paused", key="k").enqueue()
     news.using(queue="nobody listens").enqueue()
     put(db, "waiting", task="no code")
@@ -225,7 +226,7 @@ def test_the_command_line_says_when_it_expires_and_that_it_has(rowlock: Type, ne
 
 
 def test_a_drain_ends_what_a_worker_would(app: Rowlock, news: Task[[], None], db: Db) -> None:
-    app.pause(queue="paused")
+    app.queues.pause("paused")
     news.enqueue()
     news.using(queue="paused").enqueue()
     travel(db, 2 * HOUR)

@@ -16,27 +16,16 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import (
-    Breaker,
-    Cancel,
-    Explanation,
-    Filter,
-    InvalidOption,
-    Job,
-    Keep,
-    Key,
-    Retry,
-    Rowlock,
-    RowlockError,
-    Snooze,
-)
+from rowlock import Breaker, Cancel, Filter, Job, Keep, Key, Retry, Rowlock, RowlockError, Snooze
 from rowlock import current_job as current
 from rowlock.db.session import connect, converse, run
+from rowlock.errors import InvalidOption
 from rowlock.explain import pending
 from rowlock.model.ids import new_id
 from rowlock.model.row import Orphan
 from rowlock.store import claim, explain, upkeep, workers
 from rowlock.store.query import Said
+from rowlock.types import Explanation
 from tests.engine import Engine
 from tests.rows import put, put_many, travel
 from tests.waiting import until
@@ -111,7 +100,7 @@ def listening(app: Rowlock, db: Db, *, workers: int = 1, **options: Any) -> Iter
 def test_an_id_that_was_made_a_moment_ago_was_never_committed(app: Rowlock) -> None:
     made = UUID(new_id())
 
-    found = app.explain(made)
+    found = app.jobs.explain(made)
 
     assert (found.job, found.state, found.code, found.do, found.also) == (made, None, "missing", None, ())
     assert "too late to have left history: its transaction is still open, or was rolled back" in found.says
@@ -120,7 +109,7 @@ def test_an_id_that_was_made_a_moment_ago_was_never_committed(app: Rowlock) -> N
 
 
 def test_an_old_id_has_left_history_and_says_when_it_was_made(app: Rowlock) -> None:
-    found = app.explain(id_of(datetime(2024, 2, 29, 12, tzinfo=UTC)))
+    found = app.jobs.explain(id_of(datetime(2024, 2, 29, 12, tzinfo=UTC)))
 
     assert found.code == "missing"
     assert "2024-02-29T12:00:00Z" in found.says
@@ -129,18 +118,18 @@ def test_an_old_id_has_left_history_and_says_when_it_was_made(app: Rowlock) -> N
 
 def test_what_operators_let_a_queue_keep_counts(app: Rowlock, db: Db) -> None:
     recent = id_of(datetime.now(UTC) - timedelta(days=60))
-    before = app.explain(recent)
+    before = app.jobs.explain(recent)
     db.execute("insert into rowlock.queues (name, keep_failed) values ('mail', '90 days')")
 
-    after = app.explain(recent)
+    after = app.jobs.explain(recent)
 
     assert "so long ago that" in before.says
     assert "so it has left history, or was never committed" in after.says
 
 
 def test_ids_that_no_job_can_have_are_told_from_others(app: Rowlock) -> None:
-    strange = app.explain(uuid4())
-    to_come = app.explain(id_of(datetime.now(UTC) + timedelta(days=1)))
+    strange = app.jobs.explain(uuid4())
+    to_come = app.jobs.explain(id_of(datetime.now(UTC) + timedelta(days=1)))
 
     assert "not one of Rowlock's" in strange.says
     assert "yet to come" in to_come.says
@@ -185,7 +174,7 @@ def test_what_is_no_id_is_refused_before_anything_is_asked(wrong: str) -> None:
     nowhere = Rowlock("postgresql://nobody@127.0.0.1:1/none")
 
     with pytest.raises(InvalidOption, match="is no UUID"):
-        nowhere.explain(wrong)
+        nowhere.jobs.explain(wrong)
 
 
 # It has ended
@@ -235,7 +224,7 @@ def test_it_has_failed_as_poison(app: Rowlock, db: Db, engine: Engine, url: str)
         engine.run(upkeep.rescue([Orphan(row.id, row.token)], crashes=3, keep=Keep(), actor="me"))
         doomed.close()
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.state, found.facts["crashes"]) == ("failed", 3)
     assert "as poison" in found.says
@@ -276,15 +265,6 @@ def test_it_has_expired_before_and_after_somebody_looked(app: Rowlock, db: Db) -
     assert "it will not run, but end as cancelled as soon as a worker looks" in before.says
     assert (after.state, after.facts["reason"]) == ("cancelled", "expired")
     assert "it expired before a worker had started it" in after.says
-
-
-def test_it_was_skipped(app: Rowlock, db: Db) -> None:
-    # Nothing in Rowlock skips a job yet: a row as it will be.
-    job = put(db, "skipped", reason="its parent has failed")
-
-    found = app.explain(job)
-
-    assert (found.code, found.says.endswith(": its parent has failed.")) == ("skipped", True)
 
 
 # It is not due
@@ -329,7 +309,7 @@ def test_it_is_snoozed(app: Rowlock, db: Db) -> None:
 
 def test_its_queue_is_paused(app: Rowlock, db: Db) -> None:
     job = app.enqueue("send")
-    app.pause(queue="mail", duration=HOUR, why="the mail server moves", by="ann")
+    app.queues.pause("mail", duration=HOUR, why="the mail server moves", by="ann")
 
     with listening(app, db, queues="mail"):
         found = job.explain()
@@ -341,7 +321,7 @@ def test_its_queue_is_paused(app: Rowlock, db: Db) -> None:
 
 
 def test_its_task_is_paused_until_somebody_resumes_it(app: Rowlock, db: Db) -> None:
-    app.pause(task="send", by="ann")
+    app.tasks.pause("send", by="ann")
     job = app.enqueue("send")
     before = job.explain()
     with working(app, queues="mail"):
@@ -356,7 +336,7 @@ def test_its_task_is_paused_until_somebody_resumes_it(app: Rowlock, db: Db) -> N
 
 
 def test_the_breaker_of_its_task_has_paused_it(app: Rowlock, db: Db) -> None:
-    @app.task(name="charge", breaker=Breaker(failures=1, within=HOUR, pause=HOUR))
+    @app.task(name="charge", breaker=Breaker(failures=1, window=HOUR, pause=HOUR))
     async def charge() -> NoReturn:
         raise ConnectionError("the bank is down")
 
@@ -373,7 +353,7 @@ def test_the_breaker_of_its_task_has_paused_it(app: Rowlock, db: Db) -> None:
 
 
 def test_its_pause_is_over_and_nobody_has_released_it(app: Rowlock, db: Db) -> None:
-    app.pause(task="send", duration=HOUR)
+    app.tasks.pause("send", duration=HOUR)
     job = app.enqueue("send")
     work_until(app, lambda: state(db, job) == "waiting", queues="mail")
     travel(db, 2 * HOUR)
@@ -442,9 +422,9 @@ def test_its_arguments_no_longer_fit(app: Rowlock, db: Db, url: str) -> None:
         @changed.task(name="send", queue="mail")
         async def send(user: int, subject: str) -> None: ...
 
-        before = changed.explain(job.id)
+        before = changed.jobs.explain(job.id)
         work_until(changed, lambda: state(db, job) == "waiting", queues="mail")
-        after, by_others = changed.explain(job.id), app.explain(job.id)
+        after, by_others = changed.jobs.explain(job.id), app.jobs.explain(job.id)
 
     assert before.code == "no_worker"
     assert before.also[0].startswith("Its arguments no longer fit the code of this process: ")
@@ -509,7 +489,7 @@ def test_what_is_before_it_is_counted_so_far(app: Rowlock, db: Db, engine: Engin
     put_many(db, 10_001)
     job = put(db, task="t")
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.facts["ahead"], found.facts["and_more"]) == (10_000, True)
     assert "over 10,000 jobs are before it" in found.says
@@ -518,7 +498,7 @@ def test_what_is_before_it_is_counted_so_far(app: Rowlock, db: Db, engine: Engin
 def test_nothing_is_in_its_way(app: Rowlock, engine: Engine) -> None:
     [job] = engine.enqueue()
 
-    found = app.explain(job)
+    found = app.jobs.explain(job)
 
     assert (found.code, found.facts["free"]) == ("next", 1)
     assert "run `rowlock doctor`" in str(found.do)
@@ -538,9 +518,9 @@ def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
         [job],
     )
 
-    waits = app.explain(job)
+    waits = app.jobs.explain(job)
     claimed = engine.run(claim.claim_suspect(queues=["default"], worker=engine.worker))
-    behind, running = app.explain(job), app.explain(first)
+    behind, running = app.jobs.explain(job), app.jobs.explain(first)
 
     dead = "2 workers died while they ran it (a:1, an id): each worker runs one such job at a time"
     assert (waits.code, waits.says) == ("suspect", f"{dead}, beside others, and 1 job is before it.")
@@ -548,22 +528,6 @@ def test_it_is_a_suspect(app: Rowlock, db: Db, engine: Engine) -> None:
     assert behind.says == f"{dead}, and its worker is at one; 0 jobs are before it."
     assert str(behind.do).startswith("wait for one of them to end, or start another worker")
     assert running.also == ("2 workers died while they ran it: its worker runs no other such job beside it.",)
-
-
-@pytest.mark.parametrize(
-    ("waits_for", "says"),
-    [
-        ("parents", "It waits for the jobs that it comes after: 2 of 3 have ended."),
-        ("limit", "It waits for a place within a limit: 2 of 3 have ended."),
-    ],
-)
-def test_it_waits_for_what_is_to_come(app: Rowlock, db: Db, waits_for: str, says: str) -> None:
-    # Nothing in Rowlock makes a job wait for these yet: a row as it will be.
-    job = put(db, "waiting", waits_for=waits_for, reason="2 of 3 have ended")
-
-    found = app.explain(job)
-
-    assert (found.state, found.code, found.says) == ("waiting", waits_for, says)
 
 
 # It is running
@@ -691,7 +655,7 @@ def test_a_key_that_is_held_for_a_period_is_said(app: Rowlock, db: Db) -> None:
 
 def test_an_explanation_is_json_and_a_sentence(app: Rowlock) -> None:
     job = app.enqueue("send")
-    app.pause(queue="mail", by="ann", duration=HOUR)
+    app.queues.pause("mail", by="ann", duration=HOUR)
 
     found = job.explain()
 
@@ -717,9 +681,9 @@ def test_async_callers_are_answered_alike_and_sync_ones_refused_in_a_loop(app: R
             job = await app.aenqueue("send")
             with pytest.raises(RowlockError, match=r"await job.aexplain\(\)"):
                 job.explain()
-            with pytest.raises(RowlockError, match=r"await app\.aexplain"):
-                app.explain(job.id)
-            return await job.aexplain(), await app.aexplain(str(job.id))
+            with pytest.raises(RowlockError, match=r"await app\.jobs\.aexplain"):
+                app.jobs.explain(job.id)
+            return await job.aexplain(), await app.jobs.aexplain(str(job.id))
 
     one, other = asyncio.run(ask())
 
@@ -773,14 +737,14 @@ def test_a_job_that_was_claimed_ahead_is_not_said_to_run(app: Rowlock, db: Db) -
         put(db, "running", worker=worker, begun=begun, started_at=datetime.now(UTC)) for begun in (True, False)
     )
 
-    first, second = app.explain(runs), app.explain(ahead)
+    first, second = app.jobs.explain(runs), app.jobs.explain(ahead)
 
     assert (first.code, second.code) == ("running", "claimed")
     assert second.says.startswith("Claimed ahead by h:26111")
     assert second.says.endswith("it has not begun yet.")
 
     db.execute("update rowlock.workers set blocked = 42, blocked_by = 'computes 01a1'")
-    third = app.explain(ahead)
+    third = app.jobs.explain(ahead)
 
     assert third.code == "claimed"
     assert "it has not begun yet. But h:26111" in third.says
@@ -804,7 +768,7 @@ def test_a_lock_that_keeps_workers_from_claiming_is_said_of_a_due_job(
         other.execute(f"lock rowlock.{table} in {words} mode".encode())
         pid = other.info.backend_pid
 
-        found, delayed = app.explain(due), app.explain(later)
+        found, delayed = app.jobs.explain(due), app.jobs.explain(later)
 
     assert (found.code, found.state, found.facts["table"]) == ("locked", "ready", table)
     assert found.says.startswith(f"No worker can claim a job: pid {pid} (the migration, ")

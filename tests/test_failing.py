@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import Filter, InvalidOption, Rowlock
+from rowlock import Filter, Rowlock
+from rowlock.errors import InvalidOption
 from rowlock.model.failure_groups import folded
 from rowlock.store.find import pages
 from tests.rows import Db, put

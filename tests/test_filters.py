@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import Filter, InvalidOption, Rowlock
+from rowlock import Filter, Rowlock
+from rowlock.errors import InvalidOption
 from rowlock.model.ids import new_id
 from rowlock.model.record import JobRecord
 from rowlock.store.find import windows

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Job, KeyTaken, Rowlock, Task
+from rowlock import Job, Rowlock, Task
+from rowlock.errors import KeyTaken
 from rowlock.store.enqueue import CHUNK
 from tests.engine import Engine
 from tests.waiting import until

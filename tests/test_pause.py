@@ -7,10 +7,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
-from rowlock import InvalidOption, Rowlock, RowlockError
+from rowlock import Rowlock, RowlockError
+from rowlock.errors import InvalidOption
 from rowlock.model.outcome import Blocked
+from rowlock.model.stats.stats import Count
 from rowlock.store import pauses
 from tests.engine import Engine
 from tests.rows import Db, put_many, travel
@@ -54,11 +57,11 @@ def events(app: Rowlock) -> list[tuple[str, str, dict[str, Any]]]:
 def test_jobs_of_a_paused_queue_stay_where_they_are_until_it_is_resumed(app: Rowlock, db: Db) -> None:
     app.enqueue("slow")
     app.enqueue("other")
-    app.pause(queue="slow")
+    app.queues.pause("slow")
 
     work_until(app, lambda: names(db) == ["other"], queues=["slow", "default"])
     meanwhile = one(db, "select (state, claims)::text from rowlock.jobs")
-    resumed = app.resume(queue="slow")
+    resumed = app.queues.resume("slow")
     work_off(app, db, queues=["slow", "default"])
 
     assert meanwhile == "(ready,0)"
@@ -67,12 +70,12 @@ def test_jobs_of_a_paused_queue_stay_where_they_are_until_it_is_resumed(app: Row
 
 
 def test_a_resumed_queue_wakes_its_parked_workers(app: Rowlock, db: Db) -> None:
-    app.pause(queue="slow")
+    app.queues.pause("slow")
     db.execute("insert into rowlock.parked (queue, worker) values ('slow', gen_random_uuid())")
     channel = one(db, "select rowlock.channel('slow')")
     db.execute(f'listen "{channel}"'.encode())
 
-    app.resume(queue="slow")
+    app.queues.resume("slow")
 
     assert [notice.payload for notice in db.notifies(timeout=10, stop_after=1)] == ["below"]
 
@@ -80,27 +83,27 @@ def test_a_resumed_queue_wakes_its_parked_workers(app: Rowlock, db: Db) -> None:
 def test_a_paused_queue_goes_on_by_itself_when_its_time_is_over(app: Rowlock, db: Db) -> None:
     app.enqueue("slow")
     app.enqueue("other")
-    app.pause(queue="slow", duration=HOUR)
+    app.queues.pause("slow", duration=HOUR)
     work_until(app, lambda: names(db) == ["other"], queues=["slow", "default"])
 
     travel(db, 2 * HOUR)
     work_off(app, db, queues=["slow", "default"])
 
     assert names(db) == ["other", "slow"]
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()
 
 
 # Tasks
 
 
 def test_jobs_of_a_paused_task_are_set_aside_hold_nobody_up_and_run_when_it_is_resumed(app: Rowlock, db: Db) -> None:
-    app.enqueue_many(app.call("mail", [n]) for n in range(200))
+    app.enqueue_many(app.call("mail", n) for n in range(200))
     app.enqueue("other")
-    app.pause(task="mail")
+    app.tasks.pause("mail")
 
     work_until(app, lambda: one(db, SET_ASIDE) == 200 and names(db) == ["other"], slots=5)
     reasons = db.execute("select distinct reason, failures from rowlock.jobs").fetchall()
-    app.resume(task="mail")
+    app.tasks.resume("mail")
     released = one(
         db, "select count(*) from rowlock.jobs where state = 'ready' and waits_for is null and reason is null"
     )
@@ -116,10 +119,10 @@ def test_a_worker_at_work_takes_up_what_is_resumed(app: Rowlock, db: Db) -> None
         async with app, app.worker(grace=HOUR):
             await app.aenqueue("mail")
             await auntil(lambda: one(db, SET_ASIDE) == 1)
-            await app.aresume(task="mail")
+            await app.tasks.aresume("mail")
             await auntil(lambda: names(db) == ["mail"])
 
-    app.pause(task="mail")
+    app.tasks.pause("mail")
 
     asyncio.run(work())
 
@@ -128,7 +131,7 @@ def test_a_worker_at_work_takes_up_what_is_resumed(app: Rowlock, db: Db) -> None
 
 def test_a_paused_task_goes_on_by_itself_when_its_time_is_over(app: Rowlock, db: Db) -> None:
     app.enqueue("mail")
-    app.pause(task="mail", duration=HOUR, by="ada")
+    app.tasks.pause("mail", duration=HOUR, by="ada")
     work_until(app, lambda: one(db, SET_ASIDE) == 1)
 
     travel(db, 2 * HOUR)
@@ -143,9 +146,9 @@ def test_a_paused_task_goes_on_by_itself_when_its_time_is_over(app: Rowlock, db:
 
 def test_a_pause_that_lasts_is_left_alone_by_upkeep(app: Rowlock, db: Db) -> None:
     put_many(db, 1, "waiting")
-    app.pause(task="t", duration=HOUR)
-    app.pause(task="mail", duration=HOUR)
-    app.pause(queue="slow")
+    app.tasks.pause("t", duration=HOUR)
+    app.tasks.pause("mail", duration=HOUR)
+    app.queues.pause("slow")
     engine = Engine(db.info.dsn)
 
     stranded = engine.run(pauses.expire(actor="me"))
@@ -154,16 +157,16 @@ def test_a_pause_that_lasts_is_left_alone_by_upkeep(app: Rowlock, db: Db) -> Non
     engine.close()
     assert stranded == [None]
     assert released == [0]
-    assert len(app.pauses()) == 3
+    assert (len(app.queues.pauses()), len(app.tasks.pauses())) == (1, 2)
 
 
 def test_a_job_that_is_set_aside_while_its_task_is_resumed_is_found_by_upkeep(app: Rowlock, db: Db) -> None:
     engine = Engine(db.info.dsn)
     app.enqueue("mail")
-    app.pause(task="mail")
+    app.tasks.pause("mail")
     (claimed,) = engine.claim()
     assert claimed.paused
-    app.resume(task="mail")
+    app.tasks.resume("mail")
     engine.give_back(claimed, outcome=Blocked("pause", "task 'mail' is paused"))
     engine.close()
     assert one(db, SET_ASIDE) == 1
@@ -176,9 +179,9 @@ def test_a_job_that_is_set_aside_while_its_task_is_resumed_is_found_by_upkeep(ap
 def test_jobs_set_aside_are_released_chunk_by_chunk(app: Rowlock, db: Db, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pauses, "CHUNK", 100)
     put_many(db, 1_050, "waiting")
-    app.pause(task="t")
+    app.tasks.pause("t")
 
-    app.resume(task="t")
+    app.tasks.resume("t")
 
     assert one(db, SET_ASIDE) == 0
     assert one(db, "select count(*) from rowlock.jobs where state = 'ready'") == 1_050
@@ -190,11 +193,11 @@ def test_jobs_set_aside_are_released_chunk_by_chunk(app: Rowlock, db: Db, monkey
 def test_pauses_are_there_for_everybody_with_who_and_why(app: Rowlock, url: str) -> None:
     until = datetime.now(UTC) + HOUR
 
-    made = app.pause(queue="slow", why="their host is down", by="ada", until=until)
-    app.pause(task="mail")
+    made = app.queues.pause("slow", why="their host is down", by="ada", until=until)
+    app.tasks.pause("mail")
 
     with Rowlock(url) as another:
-        queue, task = another.pauses()
+        [queue], [task] = another.queues.pauses(), another.tasks.pauses()
     assert queue == made
     assert (queue.queue, queue.task, queue.why, queue.by, queue.until) == (
         "slow",
@@ -208,27 +211,27 @@ def test_pauses_are_there_for_everybody_with_who_and_why(app: Rowlock, url: str)
 
 
 def test_a_second_pause_replaces_the_first(app: Rowlock) -> None:
-    app.pause(queue="slow", duration=HOUR, why="first")
+    app.queues.pause("slow", duration=HOUR, why="first")
 
-    app.pause(queue="slow", why="second")
+    app.queues.pause("slow", why="second")
 
-    (pause,) = app.pauses()
+    [pause] = app.queues.pauses()
     assert (pause.why, pause.until) == ("second", None)
 
 
 def test_resuming_what_is_not_paused_says_so_and_leaves_no_event(app: Rowlock) -> None:
-    app.pause(queue="slow")
+    app.queues.pause("slow")
 
-    assert app.resume(queue="other") is False
-    assert app.resume(task="slow") is False
-    assert app.resume(queue="slow") is True
-    assert app.resume(queue="slow") is False
+    assert app.queues.resume("other") is False
+    assert app.tasks.resume("slow") is False
+    assert app.queues.resume("slow") is True
+    assert app.queues.resume("slow") is False
     assert [kind for kind, _, _ in events(app)] == ["resumed", "paused"]
 
 
 def test_events_say_who_paused_and_resumed_and_why(app: Rowlock) -> None:
-    app.pause(task="mail", by="ada", why="a bad release")
-    app.resume(task="mail", by="bob", why="it was repaired")
+    app.tasks.pause("mail", by="ada", why="a bad release")
+    app.tasks.resume("mail", by="bob", why="it was repaired")
 
     assert events(app) == [
         ("resumed", "bob", {"task": "mail", "why": "it was repaired"}),
@@ -238,35 +241,42 @@ def test_events_say_who_paused_and_resumed_and_why(app: Rowlock) -> None:
 
 @pytest.mark.parametrize("name", ["'; drop table rowlock.pauses; --", "%s", "$1", ":name", "é \\ \"'"])
 def test_a_hostile_name_is_only_a_name(app: Rowlock, db: Db, name: str) -> None:
-    app.pause(queue=name, why=name, by=name)
-    app.pause(task=name)
+    app.queues.pause(name, why=name, by=name)
+    app.tasks.pause(name)
 
-    queue, task = app.pauses()
+    [queue], [task] = app.queues.pauses(), app.tasks.pauses()
 
     assert (queue.queue, queue.why, queue.by, task.task) == (name, name, name, name)
-    assert app.resume(queue=name)
-    assert app.resume(task=name)
+    assert app.queues.resume(name)
+    assert app.tasks.resume(name)
 
 
 @pytest.mark.parametrize(
     ("ask", "advice"),
     [
-        (lambda app: app.pause(), "queue= or task=, one of them"),
-        (lambda app: app.pause(queue="a", task="b"), "queue= or task=, one of them"),
-        (lambda app: app.resume(), "queue= or task=, one of them"),
-        (lambda app: app.pause(queue="a", until=datetime.now(UTC), duration=HOUR), "not both"),
-        (lambda app: app.pause(queue="a", until=datetime(2030, 1, 1)), "no time zone"),  # noqa: DTZ001  wrong on purpose
-        (lambda app: app.pause(queue="a", duration=timedelta(0)), "leave it out"),
-        (lambda app: app.pause(queue="a", duration=-HOUR), "from zero"),
-        (lambda app: app.pause(queue="a", duration=60), "must be a timedelta"),
-        (lambda app: app.pause(queue="a*"), "contains"),
-        (lambda app: app.pause(task=""), "use 1 to 200"),
-        (lambda app: app.pause(task="t", why=""), "why"),
+        (lambda app: app.queues.pause("a", until=datetime.now(UTC), duration=HOUR), "not both"),
+        (lambda app: app.queues.pause("a", until=datetime(2030, 1, 1)), "no time zone"),  # noqa: DTZ001  wrong on purpose
+        (lambda app: app.queues.pause("a", duration=timedelta(0)), "leave it out"),
+        (lambda app: app.queues.pause("a", duration=-HOUR), "from zero"),
+        (lambda app: app.queues.pause("a", duration=60), "must be a timedelta"),
+        (lambda app: app.queues.pause("a*"), "contains"),
+        (lambda app: app.tasks.pause(""), "use 1 to 200"),
+        (lambda app: app.tasks.pause("t", why=""), "why"),
     ],
 )
 def test_a_pause_that_makes_no_sense_is_refused_with_what_to_do(ask: Callable[[Rowlock], object], advice: str) -> None:
     with pytest.raises(InvalidOption, match=advice):
         ask(Rowlock())
+
+
+def test_queues_are_listed_by_name_paused_ones_too(app: Rowlock) -> None:
+    app.enqueue("t")
+    app.queues.pause("slow")
+
+    queues = app.queues.list()
+
+    assert list(queues) == ["default", "slow"]
+    assert [(one.runnable, one.paused) for one in queues.values()] == [(Count(1), False), (Count(0), True)]
 
 
 # Twins
@@ -275,19 +285,24 @@ def test_a_pause_that_makes_no_sense_is_refused_with_what_to_do(ask: Callable[[R
 def test_async_twins_do_the_same(app: Rowlock, db: Db) -> None:
     async def ask() -> list[Any]:
         async with app:
-            made = await app.apause(task="t", duration=HOUR, by="ada", why="so")
-            return [made, await app.apauses(), await app.aresume(task="t", by="bob"), await app.aresume(task="t")]
+            made = await app.tasks.apause("t", duration=HOUR, by="ada", why="so")
+            return [
+                made,
+                await app.tasks.apauses(),
+                await app.tasks.aresume("t", by="bob"),
+                await app.tasks.aresume("t"),
+            ]
 
     put_many(db, 3, "waiting")
 
     made, listed, first, second = asyncio.run(ask())
 
-    assert (listed, first, second) == ([made], True, False)
+    assert (listed, first, second) == ((made,), True, False)
     assert one(db, SET_ASIDE) == 0
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda app: app.pause(queue="a"), lambda app: app.resume(queue="a"), lambda app: app.pauses()]
+    "ask", [lambda app: app.queues.pause("a"), lambda app: app.queues.resume("a"), lambda app: app.tasks.pauses()]
 )
 def test_a_sync_verb_refuses_to_block_an_event_loop(ask: Callable[[Rowlock], object]) -> None:
     async def inside() -> None:
@@ -295,3 +310,16 @@ def test_a_sync_verb_refuses_to_block_an_event_loop(ask: Callable[[Rowlock], obj
 
     with pytest.raises(RowlockError, match="use `await app"):
         asyncio.run(inside())
+
+
+def test_an_app_that_only_reads_pauses_nothing(app: Rowlock) -> None:
+    app.queues.pause("slow")
+    app.tasks.pause("mail")
+    reader = app.read_only(timeout=HOUR)
+
+    listed = (reader.queues.pauses(), reader.tasks.pauses())
+
+    assert [[pause.queue or pause.task for pause in pauses] for pauses in listed] == [["slow"], ["mail"]]
+    for refused in (reader.queues.resume, reader.tasks.resume):
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            refused("slow")

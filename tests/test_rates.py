@@ -11,10 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from rowlock import InvalidOption, Point, Rowlock, RowlockError, Series
+from rowlock import Rowlock, RowlockError
+from rowlock.errors import InvalidOption
 from rowlock.model.stats.histogram import bucket, pack
 from rowlock.store.stats import series as series_store
 from rowlock.testing import travel
+from rowlock.types import Point, Series
 from tests.worker.working import Db, work_off
 
 SECOND, MINUTE, HOUR, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

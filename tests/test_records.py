@@ -1,4 +1,4 @@
-"""Looking a job up: `app.get` and `job.record()`."""
+"""Looking a job up: `app.jobs.get` and `job.record()`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import InvalidOption, JobNotFound, JobRecord, Retry, Rowlock, current_job
+from rowlock import Retry, Rowlock, current_job
+from rowlock.errors import InvalidOption, JobNotFound
 from rowlock.model.outcome import Cancelled
 from rowlock.store.query import statement
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.worker.working import Db, one, work_off
 
@@ -32,7 +34,7 @@ def test_a_job_can_be_looked_up_by_its_id(app: Rowlock, db: Db) -> None:
     job = pack.using(queue="default").enqueue()
     db.execute("update rowlock.jobs set task = 'wrap'")
 
-    found = [app.get(job.id), app.get(str(job.id).upper()), asyncio.run(app.aget(job.id))]
+    found = [app.jobs.get(job.id), app.jobs.get(str(job.id).upper()), asyncio.run(app.jobs.aget(job.id))]
     work_off(app, db)
 
     assert found == [job, job, job]
@@ -44,7 +46,7 @@ def test_a_job_that_does_not_exist_is_not_found(app: Rowlock) -> None:
     nobody = uuid4()
 
     with pytest.raises(JobNotFound, match=str(nobody)) as caught:
-        app.get(nobody)
+        app.jobs.get(nobody)
 
     assert caught.value.job == nobody
 
@@ -53,7 +55,7 @@ def test_a_job_of_a_task_that_nobody_could_declare_can_be_looked_up(app: Rowlock
     odd = "a task\nof two lines"
     job_id = one(db, "select rowlock.enqueue(%s)", odd)
 
-    job = app.get(job_id)
+    job = app.jobs.get(job_id)
 
     assert (job.id, job.task) == (job_id, odd)
     assert job.record().task == odd
@@ -63,13 +65,13 @@ def test_what_is_no_id_is_refused_before_any_io() -> None:
     app = Rowlock("postgresql://nobody@nowhere.invalid/none")
 
     with pytest.raises(InvalidOption, match="UUID"):
-        app.get("yesterday's job")
+        app.jobs.get("yesterday's job")
 
 
 def test_a_record_shows_a_live_job(app: Rowlock, db: Db) -> None:
     tomorrow = datetime(2100, 1, 1, tzinfo=UTC)
     job = (
-        app.call("t", kwargs={"x": [1, {"y": None}]})
+        app.call("t", x=[1, {"y": None}])
         .task.using(key="k", tags=["a", "b"], priority=3, run_at=tomorrow, attempts=7, expires=timedelta(days=1))
         .enqueue(x=[1, {"y": None}])
     )
@@ -134,7 +136,7 @@ def test_a_record_shows_what_python_cannot_hold(app: Rowlock, db: Db) -> None:
         db, "select rowlock.enqueue('t', ('{\"n\": ' || repeat('9', 5000) || '}')::json, run_at => 'infinity')"
     )
 
-    record = app.get(job_id).record()
+    record = app.jobs.get(job_id).record()
 
     assert record.args == '{"n": ' + "9" * 5000 + "}"
     assert record.run_at.year == 9999

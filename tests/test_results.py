@@ -14,21 +14,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import (
-    Cancel,
-    InvalidOption,
-    Job,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    NoResult,
-    ResultTimeout,
-    Retry,
-    Rowlock,
-    RowlockError,
-    Snooze,
-    current_job,
-)
+from rowlock import Cancel, Job, Retry, Rowlock, RowlockError, Snooze, current_job
+from rowlock.errors import InvalidOption, JobCancelled, JobFailed, JobNotFound, NoResult, ResultTimeout
 from tests.depth import deep
 from tests.waiting import until
 from tests.worker.process import worker_process
@@ -105,7 +92,7 @@ def test_a_result_of_a_task_unknown_here_is_the_plain_value(app: Rowlock, url: s
         work_off(app, db)
 
         assert job.result()["weights"] == [1.5]
-        assert stranger.get(job.id).result()["weights"] == [1.5]
+        assert stranger.jobs.get(job.id).result()["weights"] == [1.5]
 
 
 def test_a_retry_in_between_is_waited_through(app: Rowlock) -> None:
@@ -206,22 +193,6 @@ def test_a_job_that_has_not_ended_in_time_raises_a_timeout_and_can_be_waited_for
             asyncio.run(job.aresult(timeout))
     with working(app):
         assert job.result(SOON) == 5
-
-
-def test_a_skipped_job_has_no_result(app: Rowlock, db: Db) -> None:
-    job = app.enqueue("t")
-    db.execute(
-        """
-        with gone as (delete from rowlock.jobs returning *)
-        insert into rowlock.history (id, queue, task, state, priority, failures, crashes, claims, attempts, run_at,
-            created_at, ended_at, expires_on, args, reason)
-        select id, queue, task, 'skipped', priority, 0, 0, 0, attempts, run_at, created_at, run_at, current_date, args,
-            'not wanted' from gone
-        """
-    )
-
-    with pytest.raises(NoResult, match="was skipped: not wanted"):
-        job.result()
 
 
 def test_a_task_without_history_has_no_result_and_says_so_at_once(app: Rowlock) -> None:
@@ -341,8 +312,8 @@ def test_a_sync_wait_on_an_event_loop_is_refused(app: Rowlock) -> None:
             job.result()
         with pytest.raises(RowlockError, match=r"use `await job\.arecord\(\)`"):
             job.record()
-        with pytest.raises(RowlockError, match=r"use `await app\.aget\(…\)`"):
-            app.get(job.id)
+        with pytest.raises(RowlockError, match=r"use `await app\.jobs\.aget\(…\)`"):
+            app.jobs.get(job.id)
 
     asyncio.run(misuse())
 

@@ -14,8 +14,9 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidArguments, InvalidOption, Rowlock, RowlockError, ScheduleError, ScheduleNotFound, Task
+from rowlock import Rowlock, RowlockError, Task
 from rowlock.app.tasks import schedule_spec
+from rowlock.errors import InvalidArguments, InvalidOption, ScheduleError, ScheduleNotFound
 from rowlock.model.schedule.schedule import Schedule
 from rowlock.store.schedules import change
 from rowlock.testing import travel
@@ -81,7 +82,7 @@ def test_the_first_slot_is_after_the_databases_now(app: Rowlock, db: Db, send: T
 
 
 def test_a_task_that_is_not_known_here_can_be_scheduled_by_name(app: Rowlock) -> None:
-    app.schedules.add("bill", app.call("billing.invoice", kwargs={"month": 1}), NIGHTLY)
+    app.schedules.add("bill", app.call("billing.invoice", month=1), NIGHTLY)
 
     assert [(one.name, one.task, one.args) for one in app.schedules.list()] == [
         ("bill", "billing.invoice", {"month": 1})
@@ -188,7 +189,7 @@ def test_expires_is_taken_away_by_zero(app: Rowlock, send: Task[[str], None]) ->
 
 def test_arguments_must_fit_a_task_that_is_known_here(app: Rowlock, send: Task[[str], None]) -> None:
     app.schedules.add("known", send.bind("x"), NIGHTLY)
-    app.schedules.add("unknown", app.call("elsewhere", kwargs={"n": 1}), NIGHTLY)
+    app.schedules.add("unknown", app.call("elsewhere", n=1), NIGHTLY)
 
     with pytest.raises(InvalidArguments):
         app.schedules.edit("known", args={"town": "x"})

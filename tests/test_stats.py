@@ -14,9 +14,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError, SchemaMissing, Stats
+from rowlock import Cancel, Retry, RetryAfter, Rowlock, RowlockError
 from rowlock.db.session import Connection, connect
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.errors import SchemaMissing
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import ClaimedJob
 from rowlock.model.stats.stats import Cleanup, Count, Rates
@@ -24,6 +25,7 @@ from rowlock.store.query import Query, statement
 from rowlock.store.stats import counts, minutes
 from rowlock.store.stats import workers as store_stats
 from rowlock.testing import travel
+from rowlock.types import Stats
 from rowlock.worker.counts import Counts
 from tests.depth import deep
 from tests.waiting import auntil, until
@@ -205,8 +207,8 @@ def test_a_killed_workers_rescue_is_counted(app: Rowlock, db: Db, url: str) -> N
 
 def test_a_pause_shows(app: Rowlock) -> None:
     app.enqueue("t")
-    app.pause(queue="mail")
-    app.pause(task="send", duration=timedelta(hours=1))
+    app.queues.pause("mail")
+    app.tasks.pause("send", duration=timedelta(hours=1))
 
     now = app.stats()
     with travel(app, timedelta(hours=2)):
@@ -296,7 +298,7 @@ def test_a_probe_says_what_a_claim_would_touch_and_claims_nothing(app: Rowlock, 
 
 def test_a_probe_passes_over_paused_queues_as_a_claim_does(app: Rowlock) -> None:
     app.enqueue("t")
-    app.pause(queue="default")
+    app.queues.pause("default")
 
     assert app.stats().database.claim is None
 

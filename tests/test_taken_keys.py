@@ -13,7 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowlock import Job, Key, KeyTaken, Rowlock
+from rowlock import Job, Key, Rowlock
+from rowlock.errors import KeyTaken
 from rowlock.model.key import Taken
 from rowlock.model.outcome import HandedBack, Retried
 from rowlock.model.row import ClaimedJob

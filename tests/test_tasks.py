@@ -13,7 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidArguments, InvalidOption, Job, Retry, Rowlock, TaskError, Tasks, UnknownTask
+from rowlock import Job, Retry, Rowlock, Tasks
+from rowlock.errors import InvalidArguments, InvalidOption, TaskError, UnknownTask
 from rowlock.model.schedule.rule import Every
 from rowlock.model.schedule.schedule import ScheduleSpec
 from tests.waiting import auntil
@@ -230,7 +231,7 @@ def test_an_unknown_task_whose_name_cannot_be_is_refused_before_any_sql() -> Non
 
 
 def test_calls_by_name_go_in_bulk(app: Rowlock, db: Db) -> None:
-    app.enqueue_many([app.call("elsewhere.greet", kwargs={"name": str(n)}) for n in range(600)])
+    app.enqueue_many([app.call("elsewhere.greet", name=str(n)) for n in range(600)])
 
     assert stored(db) == [("elsewhere.greet", {"name": str(n)}) for n in range(600)]
 

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidOption, Rowlock, RowlockError, Task
+from rowlock import Rowlock, RowlockError, Task
+from rowlock.errors import InvalidOption
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]

@@ -15,7 +15,8 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from rowlock import JobFailed, JobNotFound, ResultTimeout, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import JobFailed, JobNotFound, ResultTimeout
 
 URL = os.environ["DATABASE_URL"]
 engine = create_async_engine(make_url(URL).set(drivername="postgresql+psycopg"))
@@ -81,7 +82,7 @@ async def place(new: NewOrder) -> dict[str, str]:
 async def result(job_id: UUID, response: Response) -> dict[str, str | None]:
     """What came of a job; waits a few seconds for it."""
     try:
-        job = await jobs.aget(job_id)
+        job = await jobs.jobs.aget(job_id)
     except JobNotFound as error:
         raise HTTPException(404, str(error)) from error
     try:

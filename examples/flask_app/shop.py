@@ -12,7 +12,8 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, scoped_session, sessionmaker
 
-from rowlock import CurrentJob, Rowlock
+from rowlock import Rowlock
+from rowlock.types import CurrentJob
 
 URL = os.environ["DATABASE_URL"]
 engine = create_engine(make_url(URL).set(drivername="postgresql+psycopg"))

@@ -6,7 +6,8 @@ DATABASE_URL=postgresql://localhost/me python totals.py 1000 2000 3000
 import asyncio
 import sys
 
-from rowlock import Job, JobFailed, Rowlock, current_job
+from rowlock import Job, Rowlock, current_job
+from rowlock.errors import JobFailed
 
 app = Rowlock()
 

@@ -34,6 +34,9 @@
     ├── WorkflowChanged      raised by a workflow's context: the code does not match what the workflow remembers
     └── LeaseLost            raised by current_job()'s verbs: this attempt does not own its job any more
 
+A handler may as well return a Snooze, a RetryAfter or a Cancel. In an exception group the first of them counts, unless
+another error is in the group.
+
 Interruptions derive from BaseException so that a handler's own ``except Exception`` cannot swallow them.
 """
 
@@ -295,7 +298,7 @@ class ChildCancelled(WorkflowError):
 
 
 class NoResult(RowlockError):
-    """The job has ended and left no result: its task keeps no history, its time there is over, or it was skipped."""
+    """The job has ended and left no result: its task keeps no history, or its time there is over."""
 
     def __init__(self, job: UUID, message: str) -> None:
         super().__init__(job, message)

@@ -29,7 +29,7 @@ VERBS = [["retry"], ["cancel"], ["delete"], ["move", "--to", "mail"], ["repriori
 @pytest.fixture
 def ready(app: Rowlock) -> list[str]:
     """Three jobs that nobody has claimed."""
-    return [str(job.id) for job in app.enqueue_many(app.call("shop.greet", (), {"n": n}) for n in range(3))]
+    return [str(job.id) for job in app.enqueue_many(app.call("shop.greet", n=n) for n in range(3))]
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import InvalidOption
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.depth import deep

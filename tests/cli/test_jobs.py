@@ -45,8 +45,8 @@ class World:
 @pytest.fixture
 def world(app: Rowlock, engine: Engine) -> World:
     made = [
-        app.call("shop.charge", (), {"order": 7, "by": "card"}),
-        app.call("shop.greet", (), {"name": "Ada"}),
+        app.call("shop.charge", order=7, by="card"),
+        app.call("shop.greet", name="Ada"),
         app.call("shop.linger"),
     ]
     failed, succeeded, running = (str(job.id) for job in app.enqueue_many(made))
@@ -367,9 +367,9 @@ def test_secrets_are_masked_unless_they_are_asked_for(rowlock: Type, db: Db) -> 
 
 def test_secrets_are_masked_in_schedules_workflows_previews_and_pauses_too(rowlock: Type, app: Rowlock, db: Db) -> None:
     address = "https://ann:canary@bank.example/pay"
-    app.schedules.add("nightly", app.call("pay", kwargs={"url": address}), "@daily", why=f"for {address}")
-    app.pause(queue="mail", why=f"{address} is away")
-    app.pause(task="pay", why=f"{address} is away")
+    app.schedules.add("nightly", app.call("pay", url=address), "@daily", why=f"for {address}")
+    app.queues.pause("mail", why=f"{address} is away")
+    app.tasks.pause("pay", why=f"{address} is away")
     put(db, "failed", task="flow", version=1, reason=f"{address} said no")
     put(db, "ready", task="pay", queue="mail", args={"url": address})
     revealing = [("schedules", "show", "nightly"), ("schedules", "list"), ("workflows", "list")]
@@ -392,7 +392,7 @@ def test_secrets_are_masked_in_what_changes_of_schedules_and_the_doctor_say(
     rowlock: Type, app: Rowlock, db: Db
 ) -> None:
     address = "https://ann:canary@bank.example/pay"
-    app.pause(task="pay", why=f"{address} is away")
+    app.tasks.pause("pay", why=f"{address} is away")
     db.execute("update rowlock.pauses set at = at - interval '2 days'")
     changes = [
         ("add", "nightly", "pay", "--cron", "@daily", "--arg", f"url={address}"),

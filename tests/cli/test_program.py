@@ -176,7 +176,7 @@ def test_commands_options_and_states_are_completed(shop: Shop, words: str, found
 def test_a_reader_that_has_seen_enough_ends_it_quietly(
     shop: Shop, app: Rowlock, url: str, form: tuple[str, ...]
 ) -> None:
-    app.enqueue_many(app.call("a.task.with.a.name", (), {"text": "x" * 500}) for _ in range(1_000))
+    app.enqueue_many(app.call("a.task.with.a.name", text="x" * 500) for _ in range(1_000))
     environment = {**os.environ, "ROWLOCK_URL": url}
     command = [sys.executable, "-P", "-m", "rowlock", "jobs", "list", "--limit", "1000", *form]
     process = subprocess.Popen(

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 
 from rowlock import Rowlock
 from rowlock.cli.shared import pause_options
+from rowlock.model.pause import Pause
 from tests.cli.conftest import Type
 from tests.cli.programs import Shop
 from tests.engine import Engine
@@ -28,6 +29,10 @@ def jobs(app: Rowlock) -> None:
 
 def nothing() -> None:
     """Nobody runs it."""
+
+
+def pauses_of(app: Rowlock, kind: str) -> tuple[Pause, ...]:
+    return app.queues.pauses() if kind == "queue" else app.tasks.pauses()
 
 
 def row(table: str, name: str) -> list[str]:
@@ -69,7 +74,7 @@ def test_a_queue_is_paused_for_a_while_with_a_reason_that_others_see(rowlock: Ty
 @pytest.mark.parametrize("kind", ["queue", "task"])
 def test_a_pause_ends_when_it_is_resumed_and_only_once(rowlock: Type, app: Rowlock, kind: str) -> None:
     paused = rowlock(f"{kind}s", "pause", "some", "--anyway", "--json")
-    pauses = app.pauses()
+    pauses = pauses_of(app, kind)
     resumed = rowlock(f"{kind}s", "resume", "some", "--json")
     again = rowlock(f"{kind}s", "resume", "some")
 
@@ -77,7 +82,7 @@ def test_a_pause_ends_when_it_is_resumed_and_only_once(rowlock: Type, app: Rowlo
     assert json.loads(paused.out)["pause"]["until"] is None
     assert [getattr(pause, kind) for pause in pauses] == ["some"]
     assert json.loads(resumed.out) == {"resumed": True}
-    assert app.pauses() == []
+    assert pauses_of(app, kind) == ()
     assert (again.code, again.out, again.err) == (3, "", f"{kind} some was not paused\n")
 
 
@@ -88,7 +93,7 @@ def test_a_pause_of_a_name_that_nobody_uses_is_refused(rowlock: Type, app: Rowlo
 
     assert refused.is_one_sentence
     assert f"did you mean {meant}? (--anyway" in refused.err
-    assert app.pauses() == []
+    assert pauses_of(app, kind) == ()
 
 
 @pytest.mark.parametrize("kind", ["queue", "task"])
@@ -102,7 +107,7 @@ def test_a_pause_does_not_wait_to_learn_whether_its_name_is_used(
 
     assert said.code == 0, said.err
     assert said.err == f"whether anything uses {kind} forgotten could not be learned in time\n"
-    assert [getattr(pause, kind) for pause in app.pauses()] == ["forgotten"]
+    assert [getattr(pause, kind) for pause in pauses_of(app, kind)] == ["forgotten"]
 
 
 @pytest.mark.usefixtures("jobs")
@@ -115,7 +120,7 @@ def test_a_name_with_live_jobs_is_paused_without_a_look_into_history(
         said = rowlock(f"{kind}s", "pause", name)
 
     assert (said.code, said.err) == (0, "")
-    assert [getattr(pause, kind) for pause in app.pauses()] == [name]
+    assert [getattr(pause, kind) for pause in pauses_of(app, kind)] == [name]
 
 
 def test_a_queue_that_only_a_task_of_the_app_names_can_be_paused(rowlock: Type, shop: Shop, app: Rowlock) -> None:
@@ -125,14 +130,14 @@ def test_a_queue_that_only_a_task_of_the_app_names_can_be_paused(rowlock: Type, 
     said = rowlock("queues", "pause", "brandnew", "--app", "both")
 
     assert said.code == 0, said.err
-    assert [pause.queue for pause in app.pauses()] == ["brandnew"]
+    assert [pause.queue for pause in app.queues.pauses()] == ["brandnew"]
 
 
 def test_a_pause_can_name_its_end(rowlock: Type, app: Rowlock) -> None:
     said = rowlock("tasks", "pause", "shop.greet", "--app", "shop", "--until", "2999-01-01T00:00Z")
 
     assert said.out.startswith("task shop.greet is paused until 2999-01-01T00:00:00Z")
-    assert [(pause.task, pause.until and pause.until.year) for pause in app.pauses()] == [("shop.greet", 2999)]
+    assert [(pause.task, pause.until and pause.until.year) for pause in app.tasks.pauses()] == [("shop.greet", 2999)]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,7 @@ def test_a_pause_that_cannot_be_is_wrong_usage(rowlock: Type, app: Rowlock, opti
 
     assert said.code == 2
     assert words in said.err
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()
 
 
 @pytest.mark.usefixtures("jobs")

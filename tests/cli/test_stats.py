@@ -29,7 +29,7 @@ Db = psycopg.Connection[TupleRow]
 def test_stats_are_watched_until_ctrl_c(shop: Shop, app: Rowlock, url: str) -> None:
     with Terminal("stats", "--watch", folder=shop.folder, env={"ROWLOCK_URL": url}) as terminal:
         terminal.sees("connections")
-        app.pause(queue="seen-later")
+        app.queues.pause("seen-later")
         terminal.sees("seen-later")
         terminal.process.send_signal(signal.SIGINT)
         code = terminal.ended()

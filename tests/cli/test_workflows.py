@@ -33,12 +33,12 @@ def test_workflows_are_listed_with_where_they_stand(rowlock: Type, db: Db, faile
     put_step(db, waits, "approve", took=None, kind="signal")
 
     listed = rowlock("workflows", "list")
-    some = rowlock("workflows", "list", "--status", "failed", "--workflow", "shop.checkout", "--version", "1")
+    some = rowlock("workflows", "list", "--state", "failed", "--workflow", "shop.checkout", "--version", "1")
     in_json = json.loads(rowlock("workflows", "list", "--limit", "1", "--json").out)
     none = rowlock("workflows", "list", "--key", "nobody")
 
     head, first, second = listed.out.splitlines()
-    assert head.split() == ["id", "status", "workflow", "step", "note", "key", "created", "queue"]
+    assert head.split() == ["id", "state", "workflow", "step", "note", "key", "created", "queue"]
     assert first.split()[:6] == [str(waits), "parked", "shop.checkout@2", "approve", "for", "signal"]
     assert second.split()[:4] == [str(failed), "failed", "shop.checkout@1", "charge"]
     assert [line.split()[0] for line in some.out.splitlines()[1:]] == [str(failed)]
@@ -54,7 +54,7 @@ def test_in_a_narrow_terminal_the_note_is_there_and_ids_are_their_ends(
 
     head, line = rowlock("workflows", "list").out.splitlines()
 
-    assert head.split()[:5] == ["id", "status", "workflow", "step", "note"]
+    assert head.split()[:5] == ["id", "state", "workflow", "step", "note"]
     assert line.split()[:4] == [str(failed)[-8:], "failed", "shop.checkout@1", "charge"]
     assert "ended now" in line
     assert max(len(head), len(line)) <= 80

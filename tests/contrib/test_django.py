@@ -18,11 +18,12 @@ from django.test import override_settings
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
-from rowlock import Job, NotConfigured, Retry, Rowlock, Task
+from rowlock import Job, Retry, Rowlock, Task
 from rowlock.contrib.django import DjangoRowlock
 from rowlock.contrib.django.apps import check_app, migrate, named_app
 from rowlock.contrib.django.management.commands.rowlock import Command
 from rowlock.db.django_alias import RequestConnections, address
+from rowlock.errors import NotConfigured
 from tests.db.django_site import DEFAULT, SQLITE, visit
 from tests.waiting import until
 
@@ -97,7 +98,7 @@ def test_a_database_of_another_kind_is_refused(site: str) -> None:
         ELSEWHERE.stats()
 
 
-@pytest.mark.parametrize("verb", [DjangoRowlock.stats, DjangoRowlock.pauses], ids=["apart", "joining"])
+@pytest.mark.parametrize("verb", [DjangoRowlock.stats, lambda app: app.queues.pauses()], ids=["apart", "joining"])
 def test_an_alias_that_nobody_knows_is_refused(site: str, verb: Callable[[DjangoRowlock], object]) -> None:
     with pytest.raises(NotConfigured, match=r"no settings.DATABASES\['jobs'\]; it has default, sqlite"):
         verb(DjangoRowlock("jobs"))
@@ -162,7 +163,7 @@ def test_async_code_enqueues_on_djangos_connection_too(app: DjangoRowlock) -> No
 
     job = asyncio.run(caller())
 
-    assert app.get(job.id) == job
+    assert app.jobs.get(job.id) == job
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

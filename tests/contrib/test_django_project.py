@@ -107,7 +107,7 @@ class Committed:
     databases = {"default", "jobs"}
 
     def tearDown(self):
-        app.jobs.delete(Filter())  # Django empties its own tables only
+        app.jobs.delete(Filter.all())  # Django empties its own tables only
 
     def test_our_own_connections_find_the_test_database(self):
         job = note.enqueue("a")

@@ -44,14 +44,14 @@ def job(app: DjangoRowlock) -> Job[Any]:
 
 SYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], object]] = {
     "look": lambda app, _job: app.jobs.list(),
-    "change": lambda app, _job: app.jobs.delete(Filter()),
+    "change": lambda app, _job: app.jobs.delete(Filter.all()),
     "drain": lambda app, _job: drain(app),
     "fire": lambda app, _job: fire(app),
     "wait": lambda _app, job: job.result(timedelta(seconds=30)),
     "record": lambda _app, job: job.record(),
     "stats": lambda app, _job: app.stats(),
     "migrate": lambda app, _job: app.migrate(),
-    "pause": lambda app, _job: app.pause(queue="default"),
+    "pause": lambda app, _job: app.queues.pause("default"),
     "enqueue": lambda app, _job: app.enqueue("t"),
 }
 ASYNC: dict[str, Callable[[DjangoRowlock, Job[Any]], Awaitable[object]]] = {

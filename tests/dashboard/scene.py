@@ -70,9 +70,9 @@ def _enqueue(app: Rowlock) -> None:
         shop.import_file.enqueue(name, rows)
     for order, cents in ((101, 89_00), (102, 1_249_00), (104, 64_50), (105, 230_00), (106, 780_00)):
         shop.checkout.using(key=f"order:{order}").enqueue(order, order % 4 + 1, cents)
-    app.enqueue_call(app.call("legacy.sync_crm", kwargs={"account": 17}))
-    app.pause(queue="reports", why="the warehouse is being moved", by="ann", duration=timedelta(hours=4))
-    app.pause(task="mail.weekly_digest", why="new template is not ready", by="ben")
+    app.enqueue("legacy.sync_crm", account=17)
+    app.queues.pause("reports", why="the warehouse is being moved", by="ann", duration=timedelta(hours=4))
+    app.tasks.pause("mail.weekly_digest", why="new template is not ready", by="ben")
     doomed = shop.resize.using(delay=timedelta(hours=1)).enqueue(902)
     app.jobs.cancel(Filter(ids=[doomed.id]), by="ben", why="photo was withdrawn")
 

@@ -56,8 +56,8 @@ def test_a_deed_reads_as_a_sentence(client: Browser, app: Rowlock, db: Db) -> No
     job = put(db, task="mail.send", queue="mail")
     app.jobs.move(Filter(ids=[job]), queue="slow", by="ben", why="too many")
     app.jobs.cancel(Filter(ids=[job]), by="ann", why="wrong customer")
-    app.pause(queue="mail", by="ann", why="host is down")
-    app.resume(queue="mail", by="ben")
+    app.queues.pause("mail", by="ann", why="host is down")
+    app.queues.resume("mail", by="ben")
 
     page = client.get("/audit")
 
@@ -101,7 +101,7 @@ def test_a_verb_over_many_jobs_is_one_line_that_unfolds(client: Browser, app: Ro
 
 
 def test_names_are_shown_as_they_are_and_never_as_markup(client: Browser, app: Rowlock) -> None:
-    app.pause(task="t", by=ODD, why=ODD)
+    app.tasks.pause("t", by=ODD, why=ODD)
 
     page = client.get("/audit")
 

@@ -34,7 +34,7 @@ def findings(client: Browser) -> dict[str, dict[str, Any]]:
 
 
 async def looked_over(app: Rowlock) -> Inspection:
-    look = app.looking(within=timedelta(seconds=2))
+    look = app.read_only(timeout=timedelta(seconds=2))
     try:
         return await ainspect(look.database, longest=look.keep.longest)
     finally:

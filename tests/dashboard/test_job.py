@@ -9,11 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import InvalidArguments, Rowlock
+from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Role, Visitor
 from rowlock.dashboard.drawings.job_life import WIDTH, periods, placed_periods
 from rowlock.dashboard.drawings.traceback import lines, place
 from rowlock.dashboard.restore import restored
+from rowlock.errors import InvalidArguments
 from rowlock.model.record import JobError, JobRecord
 from rowlock.model.row import Orphan
 from rowlock.model.spec import Keep
@@ -38,7 +39,7 @@ def args_of(db: Db, job: UUID) -> Any:  # noqa: ANN401  whatever it was given
 # What it tells
 
 
-@pytest.mark.parametrize("state", ["ready", "running", "waiting", "succeeded", "failed", "cancelled", "skipped"])
+@pytest.mark.parametrize("state", ["ready", "running", "waiting", "succeeded", "failed", "cancelled"])
 def test_a_job_is_shown_in_every_state_with_a_sentence_on_it(client: Browser, db: Db, state: str) -> None:
     job = put(db, state, task=ODD, queue=ODD, tags=[ODD], key=ODD, args={ODD: [ODD, HUGE]}, error=ODD)
 
@@ -330,7 +331,7 @@ def test_operators_neither_edit_nor_enqueue_nor_delete(app: Rowlock, db: Db) -> 
 
 def test_what_is_to_do_has_its_button_where_the_page_can_do_it(client: Browser, app: Rowlock, db: Db) -> None:
     job = put(db, queue="mail")
-    app.pause(queue="mail", why="new templates", by="ben")
+    app.queues.pause("mail", why="new templates", by="ben")
 
     page = client.get(f"/jobs/{job}").text
 

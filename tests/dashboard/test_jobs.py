@@ -138,7 +138,7 @@ def test_without_a_limit_of_time_every_job_is_looked_at(app: Rowlock, db: Db, mo
     monkeypatch.setattr(windows, "WINDOW", 8)
 
     found = app.jobs.list(Filter(tag="rare"))
-    hurried = app.jobs.list(Filter(tag="rare"), within=timedelta(0))
+    hurried = app.jobs.list(Filter(tag="rare"), time_limit=timedelta(0))
 
     assert ([record.id for record in found.records], found.next, found.looked) == ([wanted], None, 21)
     assert (hurried.records, hurried.looked) == ((), 8)

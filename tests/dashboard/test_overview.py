@@ -89,7 +89,7 @@ def test_nothing_needs_a_person_when_all_is_well(client: Browser, app: Rowlock, 
 def test_due_jobs_that_are_all_in_paused_queues_are_no_oldest_job(client: Browser, app: Rowlock, db: Db) -> None:
     register(app)
     put(db, queue="mail")
-    app.pause(queue="mail", by="ann")
+    app.queues.pause("mail", by="ann")
 
     page = client.get("/")
 
@@ -105,8 +105,8 @@ def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browse
     job = put(db, "failed", task="charge", reason="poison")
     for kind in ("poisoned", "rescued"):
         db.execute("insert into rowlock.events (kind, actor, job) values (%s, 'worker h:1', %s)", [kind, job])
-    app.pause(queue=ODD, by="ann", why="<b>")
-    app.pause(task="mail.send", by="ben", duration=timedelta(hours=1))
+    app.queues.pause(ODD, by="ann", why="<b>")
+    app.tasks.pause("mail.send", by="ben", duration=timedelta(hours=1))
     app.schedules.add("nightly/1", app.call("report"), "0 3 * * *")
     app.schedules.pause("nightly/1", by="ann")
 
@@ -129,8 +129,8 @@ def test_everything_that_needs_a_person_leads_to_where_it_is_seen(client: Browse
 
 def test_the_id_of_an_element_is_plain_whatever_a_name_holds(client: Browser, app: Rowlock, db: Db) -> None:
     # The script that updates an open page looks for elements by `[id="…"]`: a quote in an id would stop all updates.
-    app.pause(queue=ODD, by="ann")
-    app.pause(task=ODD, by="ann")
+    app.queues.pause(ODD, by="ann")
+    app.tasks.pause(ODD, by="ann")
     count_minute(db, 5, queue=ODD, task=ODD)
     db.execute("""create index "a ""quoted"" index" on rowlock.jobs (tags)""")
 

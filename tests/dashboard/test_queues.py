@@ -210,7 +210,7 @@ def test_a_pause_of_no_length_is_refused_with_an_example(act: Act, db: Db) -> No
 
 @pytest.mark.parametrize("path", ["/queues/pause", "/queues/resume", "/tasks/pause", "/tasks/resume"])
 def test_a_viewer_can_do_none_of_it(app: Rowlock, db: Db, path: str) -> None:
-    app.pause(queue="mail", by="ben")
+    app.queues.pause("mail", by="ben")
     with browsing(Dashboard(app, auth=lambda _request: Visitor("eve", "viewer"))) as viewer:
         page = viewer.get("/queues").text
 
@@ -222,10 +222,10 @@ def test_a_viewer_can_do_none_of_it(app: Rowlock, db: Db, path: str) -> None:
 
 
 def test_the_page_goes_on_without_scripts(client: Browser, app: Rowlock) -> None:
-    app.pause(queue="mail", by="ben", duration=timedelta(hours=1))
+    app.queues.pause("mail", by="ben", duration=timedelta(hours=1))
     fields = {"csrf": client.csrf, "queue": "mail"}
 
     answer = client.post("/queues/resume", data=fields, headers={"sec-fetch-site": "same-origin"})
 
     assert "Queue mail goes on." in answer.text
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()

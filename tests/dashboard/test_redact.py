@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from rowlock import InvalidOption
+from rowlock.errors import InvalidOption
 from rowlock.model.redact import MARK, redact, redact_text
 
 CANARY = "c4nary-S3same"

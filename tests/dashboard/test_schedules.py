@@ -39,7 +39,7 @@ def add(app: Rowlock, name: str = "nightly", rule: str | timedelta = "0 3 * * 1-
         async def report(region: str = "all", *, password: str = "") -> None: ...
 
     tz = "Europe/Paris" if isinstance(rule, str) else None
-    app.schedules.add(name, app.call("report", kwargs=args), rule, tz=tz, by="ben")
+    app.schedules.add(name, app.call("report", **args), rule, tz=tz, by="ben")
 
 
 def schedule(client: Browser, name: str = "nightly") -> dict[str, Any]:

@@ -37,7 +37,8 @@ def paused(verb: str, **named: str) -> Given:
 
     def given(app: Rowlock, _db: Db) -> tuple[str, dict[str, Any]]:
         if verb.endswith("resume"):
-            app.pause(**named, by="ben")  # type: ignore[arg-type]
+            [(noun, name)] = named.items()
+            (app.queues if noun == "queue" else app.tasks).pause(name, by="ben")
         return verb, named
 
     return given

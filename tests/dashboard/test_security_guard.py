@@ -11,11 +11,12 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Visitor
 from rowlock.dashboard.access.cookies import CSRF
 from rowlock.dashboard.access.visitor import Auth
 from rowlock.dashboard.page import DashboardPage, Params
+from rowlock.errors import InvalidOption
 from tests.dashboard.browser import OURS, Browser, browsing
 
 HEADERS = {
@@ -197,7 +198,7 @@ def test_a_form_of_another_site_is_refused_though_it_knew_the_token(client: Brow
     answers = [client.post("/queues/pause", data=fields, headers=headers) for headers in foreign]
 
     assert [answer.status_code for answer in answers] == [403] * len(foreign)
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()
 
 
 def test_a_form_without_the_token_is_refused(client: Browser, app: Rowlock) -> None:
@@ -210,7 +211,7 @@ def test_a_form_without_the_token_is_refused(client: Browser, app: Rowlock) -> N
 
     assert [answer.status_code for answer in (*answers, none, number)] == [403] * 9
     assert all("too old" in answer.text for answer in answers)
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()
 
 
 def test_a_token_that_we_have_not_made_is_none(door: Browser) -> None:
@@ -239,7 +240,7 @@ def test_a_form_of_our_own_does_what_it_says(client: Browser, app: Rowlock, head
     answer = client.post("/queues/pause", data=fields, headers=headers)
 
     assert answer.status_code == 200, answer.text
-    assert [(pause.queue, pause.by) for pause in app.pauses()] == [("mail", "ann")]
+    assert [(pause.queue, pause.by) for pause in app.queues.pauses()] == [("mail", "ann")]
 
 
 def test_the_cookie_of_forms_is_for_the_browser_alone(door: Browser) -> None:

@@ -10,11 +10,12 @@ import httpx
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
 from rowlock.dashboard import Dashboard, Tokens, Visitor
 from rowlock.dashboard.access.cookies import CSRF, SESSION
 from rowlock.dashboard.access.login_audit import LoginAudit, LoginEvent
 from rowlock.dashboard.access.tokens import IDLE, LONGEST, LoginLimiter, new_token
+from rowlock.errors import InvalidOption
 from tests.dashboard.browser import OURS, Browser, browsing
 from tests.depth import deep
 

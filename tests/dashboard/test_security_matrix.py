@@ -190,7 +190,7 @@ def test_read_only_postgresql_itself_refuses(app: Rowlock, db: Db) -> None:
     before = checksum(db)
 
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        dashboard.reader.pause(queue="mail", by="ann")
+        dashboard.reader.queues.pause("mail", by="ann")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         dashboard.reader.enqueue("t")
 
@@ -206,9 +206,9 @@ def test_whatever_only_looks_cannot_write_also_where_others_can(app: Rowlock, db
 
     dashboard.reader.database.converse(setting, atomic=False)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        dashboard.reader.pause(queue="mail", by="ann")
+        dashboard.reader.queues.pause("mail", by="ann")
 
-    assert app.pauses() == []
+    assert app.queues.pauses() == ()
 
 
 def test_a_login_that_may_only_view_sees_pages_as_far_as_it_may(app: Rowlock, db: Db, url: str) -> None:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, SignalRefused
+from rowlock import Filter, Rowlock
 from rowlock.dashboard.http.webhook import (
     MAX_BODY,
     TOLERANCE,
@@ -30,6 +30,7 @@ from rowlock.dashboard.http.webhook import (
     deliver,
     receive,
 )
+from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, SignalRefused
 from tests.rows import Db, put
 from tests.workflow.remembering import end, put_workflow
 

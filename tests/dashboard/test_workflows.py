@@ -90,7 +90,7 @@ def test_a_failed_workflow_names_the_step_that_has_failed(client: Browser, db: D
     put_failure(db, job, "charge", at=2)
     end(db, job, "failed", reason="raised; could not be undone: undo/refund")
 
-    row = told((client.get("/workflows?status=failed")).text, job)
+    row = told((client.get("/workflows?state=failed")).text, job)
 
     assert row.startswith("failed shop.checkout v1")
     assert "charge" in row
@@ -110,12 +110,12 @@ def test_filters_are_the_address(client: Browser, db: Db) -> None:
     assert rows(client, "/workflows?queue=slow&version=") == [str(new)]
     assert rows(client, "/workflows?key=k+1") == [str(new)]
     assert rows(client, "/workflows?key=nobody") == []
-    assert rows(client, "/workflows?status=parked") == [str(other)]
-    assert rows(client, "/workflows?status=parked&status=succeeded") == [str(gone), str(other)]
-    assert rows(client, "/workflows?status=ready&workflow=other") == []
+    assert rows(client, "/workflows?state=parked") == [str(other)]
+    assert rows(client, "/workflows?state=parked&state=succeeded") == [str(gone), str(other)]
+    assert rows(client, "/workflows?state=ready&workflow=other") == []
 
 
-@pytest.mark.parametrize("address", ["status=lost", "version=0", "version=x", "before=7"])
+@pytest.mark.parametrize("address", ["state=lost", "version=0", "version=x", "before=7"])
 def test_a_filter_that_makes_no_sense_is_answered_by_a_sentence(client: Browser, address: str) -> None:
     answer = client.get(f"/workflows?{address}")
 
@@ -164,7 +164,7 @@ def test_the_live_ones_are_found_at_once_below_very_many_that_ended(client: Brow
     live = put_workflow(db, "waiting", id="00000000-0000-7000-8000-000000000007")
     many_ended(db, 3_000)
 
-    answer = (client.get("/api/workflows?status=parked&status=running")).json()
+    answer = (client.get("/api/workflows?state=parked&state=running")).json()
 
     assert [record["id"] for record in answer["records"]] == [str(live)]
     assert answer["looked"] == 1

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rowlock import NotConfigured, Rowlock
+from rowlock import Rowlock
 from rowlock.db.address import Address, find_address
-from rowlock.errors import InvalidOption
+from rowlock.errors import InvalidOption, NotConfigured
 from rowlock.model.redact import redact_address
 
 URL = "postgresql://ada@db.example/app"

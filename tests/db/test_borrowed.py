@@ -12,8 +12,8 @@ import pytest
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, dict_row
 
-from rowlock import Rowlock, SchemaMissing, Task, WrongConnection
-from rowlock.errors import InvalidOption
+from rowlock import Rowlock, Task
+from rowlock.errors import InvalidOption, SchemaMissing, WrongConnection
 
 Db = psycopg.Connection[TupleRow]
 T = Task[[str], None]

@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Rowlock, Task, WrongConnection
+from rowlock import Rowlock, Task
 from rowlock.db import borrowed
+from rowlock.errors import WrongConnection
 from rowlock.store import claim as claim_store
 from rowlock.store.claim import Lane
 from rowlock.store.query import Conversation

@@ -14,7 +14,8 @@ import pytest
 from django.db import DataError, connection, connections, transaction
 from psycopg.rows import TupleRow
 
-from rowlock import Rowlock, Task, WrongConnection
+from rowlock import Rowlock, Task
+from rowlock.errors import WrongConnection
 from rowlock.store import jobs as job_store
 from rowlock.store.query import Conversation
 from tests.db.django_site import DEFAULT, SQLITE, visit

@@ -17,8 +17,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, registry, sessionmaker
 
-from rowlock import Rowlock, Task, WrongConnection
+from rowlock import Rowlock, Task
 from rowlock.db import borrowed
+from rowlock.errors import WrongConnection
 from tests.db.kinds import sqlalchemy_url
 
 Db = psycopg.Connection[TupleRow]

@@ -17,11 +17,11 @@ from psycopg.rows import TupleRow
 
 from benchmarks.arena import Arena
 from benchmarks.wire import Wire, tapped
-from rowlock import Rowlock, SchemaMissing, Task, WrongConnection
+from rowlock import Rowlock, Task
 from rowlock.db import borrowed
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
-from rowlock.errors import KeyTaken
+from rowlock.errors import KeyTaken, SchemaMissing, WrongConnection
 from rowlock.model.key import Key
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import ClaimedJob

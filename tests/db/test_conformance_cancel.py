@@ -33,8 +33,8 @@ def is_marked(db: Db, job: UUID) -> bool:
 async def cancel(app: Rowlock, caller: Lender, job: UUID) -> bool:
     """Cancel on the caller's connection, with the verb of its kind."""
     if caller.is_async:
-        return await (await app.aget(job)).acancel(connection=caller.connection)
-    return app.get(job).cancel(connection=caller.connection)
+        return await (await app.jobs.aget(job)).acancel(connection=caller.connection)
+    return app.jobs.get(job).cancel(connection=caller.connection)
 
 
 @every_kind
@@ -87,10 +87,10 @@ def test_who_has_sent_a_signal_may_cancel_before_the_commit(kind: str, app: Rowl
             with app.within(caller.connection):
                 if caller.is_async:
                     await app.asignal(workflow, "go")
-                    assert await (await app.aget(workflow)).acancel()
+                    assert await (await app.jobs.aget(workflow)).acancel()
                 else:
                     app.signal(workflow, "go")
-                    assert app.get(workflow).cancel()
+                    assert app.jobs.get(workflow).cancel()
             await caller.commit()
 
     tell(kind, story())

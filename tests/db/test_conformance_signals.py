@@ -7,7 +7,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rowlock import JobNotFound, NotAWorkflow, Rowlock, SignalRefused, WrongConnection
+from rowlock import Rowlock
+from rowlock.errors import JobNotFound, NotAWorkflow, SignalRefused, WrongConnection
 from tests.db.kinds import Lender
 from tests.db.lending import ASYNC, SYNC, every_kind, lender, tell
 from tests.db.test_conformance import Db, orders, shared_url
@@ -131,7 +132,7 @@ def test_a_signal_joins_what_it_is_within_and_a_named_connection_comes_first(
 
     async def story() -> None:
         async with lender(kind, url) as caller:
-            handle = (await app.aget(job)) if caller.is_async else app.get(job)
+            handle = (await app.jobs.aget(job)) if caller.is_async else app.jobs.get(job)
             await caller.begin()
             with app.within(caller.connection):
                 if caller.is_async:

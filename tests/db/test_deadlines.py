@@ -15,11 +15,12 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Locked, Rowlock
+from rowlock import Rowlock
 from rowlock.db.errors import Unreachable
 from rowlock.db.session import aconnect, connect
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.db.worker_connection import ReconnectingConnection
+from rowlock.errors import Locked
 from rowlock.store import queues
 from tests.waiting import auntil, until
 

@@ -19,8 +19,9 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Rowlock, SchemaMissing, Task
+from rowlock import Rowlock, Task
 from rowlock.db import pool
+from rowlock.errors import SchemaMissing
 from tests.db.wire import Wire
 from tests.engine import Engine
 from tests.waiting import until

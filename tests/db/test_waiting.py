@@ -15,9 +15,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import NotConfigured, Rowlock, SchemaMissing, Task
+from rowlock import Rowlock, Task
 from rowlock.db.results import ResultWaiters
 from rowlock.db.thread_connection import ReconnectingSyncConnection
+from rowlock.errors import NotConfigured, SchemaMissing
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import ClaimedJob, JobEnd
 from rowlock.store import results
@@ -364,7 +365,8 @@ def test_where_there_is_no_database_whoever_waits_is_told(monkeypatch: pytest.Mo
 PROGRAM = """
 import os, sys, threading
 from datetime import timedelta
-from rowlock import ResultTimeout, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import ResultTimeout
 
 app = Rowlock(sys.argv[1])
 job = app.enqueue("t")

@@ -54,7 +54,7 @@ end $$;
 create trigger recorder after insert on rowlock.workers for each row execute function recorder.arrival();
 """
 
-ENDED = frozenset({"succeeded", "failed", "cancelled", "skipped"})
+ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def flights(connection: psycopg.Connection[Any]) -> dict[str, list[Version]]:
             select from recorder.versions as other
             where other.job = version.job and other.tx = version.tx
             having bool_or(state = 'ready' and claims = 0) and bool_or(state = 'left' and claims = 0)
-                and not bool_or(state in ('succeeded', 'failed', 'cancelled', 'skipped'))
+                and not bool_or(state in ('succeeded', 'failed', 'cancelled'))
         )
         order by seq"""
     )

@@ -31,7 +31,7 @@ class Sender:
         self._oracle.write("sent", n=n)
         while True:
             try:
-                job = str(self._app.enqueue_call(make(n)).id)
+                job = str(self._app.enqueue_many([make(n)])[0].id)
             except Exception as error:  # whatever an outage is to a caller
                 self._oracle.write("unanswered", n=n, error=f"{type(error).__name__}: {error}")
                 self.resent += 1

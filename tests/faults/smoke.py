@@ -12,8 +12,10 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Filter, Job, JobCancelled, JobFailed, JobRecord, Retry, Rowlock, Snooze, current_job
+from rowlock import Filter, Job, Retry, Rowlock, Snooze, current_job
+from rowlock.errors import JobCancelled, JobFailed
 from rowlock.store.claim import Lane
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.waiting import until
 from tests.worker.working import one, working
@@ -203,12 +205,12 @@ def a_handler_commits_with_its_job(place: Place) -> None:
 
 
 def a_paused_task_waits_until_it_is_resumed(place: Place) -> None:
-    place.app.pause(task="add in a thread", why="to see", duration=timedelta(hours=1))
+    place.app.tasks.pause("add in a thread", why="to see", duration=timedelta(hours=1))
     job = place.add_in_a_thread.enqueue(5, 5)
     place.state(job, "waiting")
 
-    [pause] = place.app.pauses()
-    resumed = place.app.resume(task="add in a thread")
+    [pause] = place.app.tasks.pauses()
+    resumed = place.app.tasks.resume("add in a thread")
 
     assert (pause.task, pause.why, resumed) == ("add in a thread", "to see", True)
     assert pause.until is not None

@@ -132,7 +132,7 @@ def test_a_history_meets_other_code_and_is_blocked_or_the_same_code_and_goes_on(
         assert remembered(db) == before
         with deployed(url, program, calls) as app:
             drain(app)
-            assert len(app.get(job.id).result(AT_MOST)) == len(program)
+            assert len(app.jobs.get(job.id).result(AT_MOST)) == len(program)
         assert calls == done
 
     meet()

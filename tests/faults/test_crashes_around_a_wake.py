@@ -97,7 +97,7 @@ def test_a_cancelled_workflow_ends_wherever_the_server_crashes(site: Site) -> No
     for point in ENDING:
         job = begin(site)
         happened = site.crashes_at(point)
-        insist(lambda: site.stage.app.get(job).cancel())  # noqa: B023  it is called in here
+        insist(lambda: site.stage.app.jobs.get(job).cancel())  # noqa: B023  it is called in here
         until(happened.is_set, what=f"a crash at {point}", limit=LIMIT)
 
     with site.server.connect() as db:

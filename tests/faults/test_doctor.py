@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
-from rowlock import Checkup, Rowlock
+from rowlock import Rowlock
+from rowlock.types import Checkup
 from tests.depth import deep
 from tests.faults.estate import OWNER, Estate
 from tests.faults.servers import Cluster, Servers

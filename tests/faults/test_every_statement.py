@@ -91,7 +91,7 @@ def test_these_are_all_the_statements_of_a_worker(scene: Victims) -> None:
     victim = scene.victim()
     scene.ends(scene.sender.send(stations.take_the_long_way.bind), "succeeded")
     cancelled = stay(scene, "cancelled")
-    scene.app.get(cancelled).cancel()
+    scene.app.jobs.get(cancelled).cancel()
     scene.ends(cancelled, "cancelled")
     stay(scene, "handed back")
     until(lambda: alive <= said(scene) or not victim.is_alive, what="all that comes by and by", limit=LIMIT)
@@ -160,7 +160,7 @@ def test_a_worker_whose_job_is_cancelled(scene: Victims, mode: Mode, trial: Tria
         victim = scene.victim()
         jobs.append(stay(scene, f"never, {point.name}"))
         with scene.struck(point, mode, victim=lambda: victim):  # noqa: B023  it is called in here
-            assert scene.app.get(jobs[-1]).cancel()
+            assert scene.app.jobs.get(jobs[-1]).cancel()
         if not mode.kills:
             scene.ends(jobs[-1], "cancelled")
             assert victim.is_alive

@@ -237,7 +237,7 @@ def cancelled(proxy: Proxy, job: UUID, *, deadline: timedelta = LONG) -> bool | 
     """What one is told who cancels a job; None for an error."""
     with caller(proxy.url, deadline=deadline) as program:
         try:
-            return program.app.get(job).cancel()
+            return program.app.jobs.get(job).cancel()
         except (psycopg.Error, RowlockError):
             return None
 

@@ -127,7 +127,7 @@ def test_a_primary_that_becomes_read_only_is_left_for_the_one_that_can_be_writte
 
     # then they do their work on the new one, and none has left
     with Rowlock(new.url) as app:
-        job = str(app.enqueue_call(tasks.touch.bind(1)).id)
+        job = str(app.enqueue_many([tasks.touch.bind(1)])[0].id)
     stage.began(job)
     until(lambda: holder(new, job) is None, what="the end of the job", limit=LIMIT)
     assert stage.crew.fallen() == []

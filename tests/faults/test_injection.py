@@ -17,21 +17,11 @@ import pytest
 from psycopg.rows import TupleRow
 from psycopg.types.json import Json
 
-from rowlock import (
-    Cancel,
-    Filter,
-    Job,
-    JobCancelled,
-    JobFailed,
-    Retry,
-    Rowlock,
-    RowlockError,
-    ScheduleNotFound,
-    current_job,
-)
+from rowlock import Cancel, Filter, Job, Retry, Rowlock, RowlockError, current_job
 from rowlock.cli.program import program
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.session import connect
+from rowlock.errors import JobCancelled, JobFailed, ScheduleNotFound
 from tests.cli.conftest import Type, rowlock, shop, typed
 from tests.depth import deep, deep_unless
 from tests.faults.hostile import CORPUS
@@ -125,20 +115,20 @@ def as_destination(app: Rowlock, text: str) -> object:
 
 
 def as_paused_queue(app: Rowlock, text: str) -> object:
-    app.pause(queue=text, why="w", by="b")
-    names = [pause.queue for pause in app.pauses()]
-    return text if names == [text] and app.resume(queue=text) else None
+    app.queues.pause(text, why="w", by="b")
+    names = [pause.queue for pause in app.queues.pauses()]
+    return text if names == [text] and app.queues.resume(text) else None
 
 
 def as_paused_task(app: Rowlock, text: str) -> object:
-    app.pause(task=text, duration=timedelta(days=1))
-    names = [pause.task for pause in app.pauses()]
-    return text if names == [text] and app.resume(task=text) else None
+    app.tasks.pause(text, duration=timedelta(days=1))
+    names = [pause.task for pause in app.tasks.pauses()]
+    return text if names == [text] and app.tasks.resume(text) else None
 
 
 def as_reason_of_a_pause(app: Rowlock, text: str) -> object:
-    pause = app.pause(queue="q", why=text, by=text)
-    app.resume(queue="q", why=text, by=text)
+    pause = app.queues.pause("q", why=text, by=text)
+    app.queues.resume("q", why=text, by=text)
     return text if pause.why == pause.by == text else None
 
 
@@ -181,7 +171,7 @@ def as_queue_of_a_worker(app: Rowlock, text: str) -> object:
 
 def as_id(app: Rowlock, text: str) -> object:
     try:
-        app.get(text)
+        app.jobs.get(text)
     except RowlockError as error:
         return text if "no job" in str(error) else refuse(error)
     return None
@@ -273,8 +263,8 @@ def test_a_filter_finds_the_string_it_was_given_and_no_other(app: Rowlock, db: D
 
 @pytest.mark.usefixtures("guarded")
 def test_bulk_and_borrowed_connections_carry_every_string(app: Rowlock, url: str, db: Db) -> None:
-    carried = {text: uuid4().hex for text in CORPUS if accepts(partial(app.call, "t", (), {"x": text}))}
-    calls = [app.call("t", (), {"x": text, "n": number}) for text, number in carried.items()]
+    carried = {text: uuid4().hex for text in CORPUS if accepts(partial(app.call, "t", x=text))}
+    calls = [app.call("t", x=text, n=number) for text, number in carried.items()]
 
     app.enqueue_many(calls * 3)
     with psycopg.connect(url) as own:

@@ -106,7 +106,7 @@ def test_a_cancel_asked_while_the_listener_was_away_is_honoured(scene: Scene) ->
     attempt = scene.began(job)
 
     with away(scene, "rowlock claim"):
-        asked = scene.app.get(job.id).cancel()
+        asked = scene.app.jobs.get(job.id).cancel()
 
     assert asked
     assert scene.broken_off(attempt)["error"] == "CancelledError"

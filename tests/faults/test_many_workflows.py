@@ -58,7 +58,7 @@ def test_timers_outlive_a_leap_of_the_clock_and_the_death_of_their_worker(stage:
     asleep = "select count(*) from rowlock.jobs where state = 'ready' and run_at > rowlock.now() and claims = 1"
     until(lambda: stage.one(asleep) == SLEEPERS, what="all asleep", limit=LIMIT)
     for job in jobs[:CANCELLED]:
-        assert stage.app.get(job).cancel()
+        assert stage.app.jobs.get(job).cancel()
     until(lambda: stage.one("select count(*) from rowlock.history") == CANCELLED, what="cancels", limit=LIMIT)
     assert stage.one(asleep) == SLEEPERS - CANCELLED
 

@@ -174,7 +174,7 @@ def test_an_enqueue_whose_connection_breaks_is_made_once(
     fault = scene.proxy.on(statement, Cut(after=after))
 
     with Rowlock(scene.proxy.url) as app:
-        made = app.enqueue_many([app.call("touch", kwargs={"n": n}) for n in range(count)])
+        made = app.enqueue_many([app.call("touch", n=n) for n in range(count)])
 
     assert fault.happened.is_set()
     assert {row[0] for row in scene.db.execute("select id from rowlock.jobs").fetchall()} == {job.id for job in made}
@@ -328,4 +328,4 @@ def test_an_enqueue_that_meets_trouble_says_so_or_sends_again(proxy: Proxy, app:
     with Rowlock(proxy.url) as other:
         job = other.enqueue("touch", n=1)
 
-    assert app.get(job.id) == job
+    assert app.jobs.get(job.id) == job

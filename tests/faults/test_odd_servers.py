@@ -255,7 +255,7 @@ def test_a_worker_waits_until_its_database_can_be_written_to_again(url: str, db:
                 waiting = elsewhere.enqueue("add", a=3, b=3)
             default(db, "default_transaction_read_only", "off")
 
-            assert app.get(waiting.id).result(SOON) == 6
+            assert app.jobs.get(waiting.id).result(SOON) == 6
             assert place.add.enqueue(4, 4).result(SOON) == 8
 
 

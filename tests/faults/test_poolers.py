@@ -123,10 +123,10 @@ def test_two_workers_share_the_jobs_and_the_few_connections(pooled: str, db: Db)
         place = Place(one_app, db)
         Place(other_app, db)
         with working(one_app, slots=2), working(other_app, slots=2):
-            jobs = enqueuer.enqueue_many(enqueuer.call("add", kwargs={"a": n, "b": 1}) for n in range(200))
+            jobs = enqueuer.enqueue_many(enqueuer.call("add", a=n, b=1) for n in range(200))
             until(lambda: one(db, "select count(*) from rowlock.history") == 200)
 
-        assert [place.app.get(job.id).result(SOON) for job in jobs[:5]] == [1, 2, 3, 4, 5]
+        assert [place.app.jobs.get(job.id).result(SOON) for job in jobs[:5]] == [1, 2, 3, 4, 5]
         assert one(db, "select count(*) from rowlock.history where state = 'succeeded' and claims = 1") == 200
 
 
@@ -326,7 +326,7 @@ def test_jobs_wait_while_the_pool_is_exhausted(server: EmbeddedPostgres, url: st
                         place.add.enqueue(2, 2)
                     waiting = direct.enqueue("add", a=3, b=3)
 
-                assert (before, app.get(waiting.id).result(SOON)) == (2, 6)
+                assert (before, app.jobs.get(waiting.id).result(SOON)) == (2, 6)
 
 
 @deep

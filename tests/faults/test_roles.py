@@ -519,15 +519,15 @@ def test_a_viewer_sees_jobs_without_their_data(estate: Estate, typed: Type) -> N
         live = put(db, queue=queue, args={"word": secret}, tags=["a"])
         ended = put(db, "failed", queue=queue, args={"word": secret}, result=f'"{secret}"', error="E")
         with estate.app(OWNER) as own:
-            own.schedules.add(queue, own.call("t", kwargs={"word": "x"}), "@daily")
+            own.schedules.add(queue, own.call("t", word="x"), "@daily")
             own.schedules.edit(queue, args={"word": secret})
         with estate.app("viewer") as app:
             page = app.jobs.list(Filter(queue=queue))
-            shown = app.get(ended).record()
+            shown = app.jobs.get(ended).record()
             tagged = app.jobs.list(Filter(queue=queue, tag="a", state="ready"))
             stats = app.stats()
             scheduled = app.schedules.get(queue)
-            explained = [app.explain(job) for job in (live, ended)]
+            explained = [app.jobs.explain(job) for job in (live, ended)]
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 app.jobs.list(Filter(args={"word": secret}))
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -574,13 +574,13 @@ def test_an_operator_sees_everything_and_has_every_verb(estate: Estate) -> None:
             app.jobs.retry(Filter(ids=[failed])),
             app.jobs.delete(Filter(queue=queue, state="failed")),
         ]
-        app.pause(queue=queue, why="a test")
-        app.pause(task=f"t-{queue}")
-        paused = [pause.queue or pause.task for pause in app.pauses()]
-        resumed = [app.resume(queue=queue), app.resume(task=f"t-{queue}")]
+        app.queues.pause(queue, why="a test")
+        app.tasks.pause(f"t-{queue}")
+        paused = [pause.queue or pause.task for pause in (*app.queues.pauses(), *app.tasks.pauses())]
+        resumed = [app.queues.resume(queue), app.tasks.resume(f"t-{queue}")]
         app.enqueue("t", x=1)
-        app.jobs.enqueue(app.call("t", kwargs={"x": 2}), like=failed)
-        app.schedules.add(queue, app.call("t", kwargs={"n": 0}), "@daily")
+        app.jobs.enqueue(app.call("t", x=2), like=failed)
+        app.schedules.add(queue, app.call("t", n=0), "@daily")
         app.schedules.edit(queue, rule="@hourly", args={"n": 1})
         app.schedules.pause(queue)
         app.schedules.resume(queue)
@@ -624,7 +624,7 @@ def test_an_operator_looks_into_workflows_and_has_them_go_on(estate: Estate) -> 
         cancelled = (app.jobs.cancel(Filter(ids=[waits])).changed, one(sql, "select rowlock.cancel(%s)", sleeps))
         retried = app.jobs.retry(Filter(ids=[failed])).changed
         live = app.workflows.show(failed)
-        listed = app.workflows.list(queue=queue)
+        listed = app.workflows.list(Filter(queue=queue))
 
         forget(db, failed)
         clear(db, queue)
@@ -645,7 +645,7 @@ def test_a_viewer_sees_what_workflows_did_and_not_with_what(estate: Estate) -> N
             put_signal(db, job, "hurry", payload="4242")
         end(db, past, "succeeded", result='"4242"', workflow_state='"4242"')
 
-        listed = app.workflows.list(queue=queue)
+        listed = app.workflows.list(Filter(queue=queue))
         seen = [app.workflows.show(job) for job in (live, past)]
 
         forget(db, live)

@@ -17,7 +17,8 @@ import pytest
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from rowlock import Filter, JobFailed, Retry, Rowlock, current_job
+from rowlock import Filter, Retry, Rowlock, current_job
+from rowlock.errors import JobFailed
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim as claim_store
 from rowlock.store.claim import Lane

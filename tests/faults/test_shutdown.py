@@ -118,7 +118,7 @@ def test_a_job_may_be_cancelled_while_its_worker_drains(scene: Scene) -> None:
     send(member)
     until(lambda: "stopping" in member.said)
 
-    was_cancelled = scene.app.get(job.id).cancel()
+    was_cancelled = scene.app.jobs.get(job.id).cancel()
     code = member.wait()
 
     assert was_cancelled

@@ -106,7 +106,7 @@ def test_a_child_that_was_written_down_and_could_not_be_enqueued_is_neither(db: 
             return await ctx.run(child.bind())
 
         with Rowlock(url) as other:
-            job = other.enqueue_call(w.bind())
+            [job] = other.enqueue_many([w.bind()])
 
         # when it is run
         work_until(app, lambda: one(db, "select count(*) from rowlock.history") == 2)

@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from rowlock import ChildFailed, Context, Retry, Rowlock
+from rowlock import Context, Retry, Rowlock
+from rowlock.errors import ChildFailed
 from tests.faults import tasks
 from tests.faults.stations import app
 from tests.faults.tasks import attempt, oracle

@@ -16,7 +16,7 @@ FLOORS = (
     ("db",),
     ("workflow",),
     ("worker",),
-    ("app", "doctor", "explain", "logs", "version"),
+    ("app", "doctor", "explain", "logs", "types", "version"),
     ("dashboard",),
     ("cli", "demo", "testing", "contrib"),
 )

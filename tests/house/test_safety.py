@@ -29,8 +29,9 @@ COMPOSED = {
         "listens",
     },
     "app/app.py": {
-        # An app that copies itself; nothing is said.
+        # An app that copies itself and its tasks; nothing is said.
         "self",
+        "self.tasks",
     },
     "db/embedded/disposable.py": {
         # Literals, and names as identifiers.

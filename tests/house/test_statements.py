@@ -394,15 +394,15 @@ BUILT: dict[Callable[..., Query[Any]], list[Query[Any]]] = {
     records.scan: [
         records.scan(records.WorkflowFilter(), before=TOP, limit=5),
         records.scan(
-            records.WorkflowFilter(workflow="w", version=2, statuses=("failed",), queue="q", key="k"),
+            records.WorkflowFilter(workflow="w", version=2, states=("failed",), queue="q", key="k"),
             before=NIL,
             limit=5,
         ),
     ],
     records.scan_live: [
-        records.scan_live(records.WorkflowFilter(statuses=("waiting", "ready")), before=TOP, limit=5),
+        records.scan_live(records.WorkflowFilter(states=("waiting", "ready")), before=TOP, limit=5),
         records.scan_live(
-            records.WorkflowFilter(workflow="w", version=2, statuses=("running",), queue="q", key="k"),
+            records.WorkflowFilter(workflow="w", version=2, states=("running",), queue="q", key="k"),
             before=NIL,
             limit=5,
         ),

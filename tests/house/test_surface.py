@@ -11,9 +11,11 @@ import click
 import pytest
 
 import rowlock
-from rowlock import testing
+from rowlock import errors, testing, types
 from rowlock.app import verbs
 from rowlock.app.jobs import Jobs
+from rowlock.app.queues import AppQueues
+from rowlock.app.registry import AppTasks
 from rowlock.app.schedules import Schedules
 from rowlock.app.tasks import Using
 from rowlock.app.workflows import Workflows
@@ -22,13 +24,34 @@ from rowlock.contrib import django
 from tests.house.reading import PACKAGE, ROOT, read
 
 # What users hold; verbs that do I/O come in pairs there, x and ax.
-HELD = (rowlock.Rowlock, Jobs, Schedules, Workflows, rowlock.Job, rowlock.Task, rowlock.Call, Using)
+HELD = (
+    rowlock.Rowlock,
+    Jobs,
+    AppQueues,
+    AppTasks,
+    Schedules,
+    Workflows,
+    rowlock.Job,
+    rowlock.Task,
+    rowlock.Call,
+    Using,
+)
 PAIRS = [
     (kind, name)
     for kind in HELD
     for name, value in vars(kind).items()
     if inspect.isfunction(value) and not name.startswith("_") and f"a{name}" in vars(kind)
 ]
+
+
+ERRORS = [
+    name for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == errors.__name__
+]
+PUBLIC = {
+    **{name: getattr(rowlock, name) for name in rowlock.__all__},
+    **{name: getattr(types, name) for name in types.__all__},
+    **{name: getattr(errors, name) for name in ERRORS},
+}
 
 
 def imported() -> list[str]:
@@ -73,18 +96,25 @@ def test_the_package_says_what_it_lacks() -> None:
         _ = rowlock.Retries  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", rowlock.__all__)
+def test_the_types_are_what_their_file_imports() -> None:
+    nodes = [node for node in read(PACKAGE / "types.py").tree.body if isinstance(node, ast.ImportFrom)]
+
+    assert types.__all__ == sorted(alias.name for node in nodes for alias in node.names)
+    assert not {*types.__all__, *ERRORS} & {*rowlock.__all__} - {"Cancel", "RetryAfter", "RowlockError", "Snooze"}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_has_a_docstring(name: str) -> None:
-    value = getattr(rowlock, name)
+    value = PUBLIC[name]
 
     # A dataclass without one gets its signature for a docstring.
     assert value.__doc__
     assert not value.__doc__.startswith(f"{name}(")
 
 
-@pytest.mark.parametrize("name", rowlock.__all__)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_method_has_a_docstring(name: str) -> None:
-    value = getattr(rowlock, name)
+    value = PUBLIC[name]
     own = (
         {key: member for key, member in vars(value).items() if not key.startswith("_")}
         if isinstance(value, type)
@@ -118,7 +148,7 @@ def test_no_verb_is_without_its_twin(kind: type) -> None:
 def test_every_public_name_is_in_the_documents() -> None:
     text = documents()
 
-    missing = [name for name in rowlock.__all__ if not re.search(rf"\b{name}\b", text)]
+    missing = [name for name in PUBLIC if not re.search(rf"\b{name}\b", text)]
     assert not missing, f"neither README.md nor docs/ mentions {', '.join(missing)}"
 
 

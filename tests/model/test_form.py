@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import TypeAdapter
 
-from rowlock import InvalidArguments
+from rowlock.errors import InvalidArguments
 from rowlock.model.workflow.form import FormChoice, SignalForm
 
 

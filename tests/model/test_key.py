@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import InvalidOption, Key, Rowlock
+from rowlock import Key, Rowlock
+from rowlock.errors import InvalidOption
 from tests.keyed import DEBOUNCE, HOUR, declared
 
 WRONG: Any = Key

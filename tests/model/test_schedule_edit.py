@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowlock import InvalidOption
+from rowlock.errors import InvalidOption
 from rowlock.model.schedule.cron import Cron
 from rowlock.model.schedule.edit import ScheduleChange, ScheduleEdit, edits_of, with_edits
 from rowlock.model.schedule.rule import read_rule

@@ -66,6 +66,30 @@ MUTANTS: tuple[Mutant, ...] = (
         ],
     ),
     Mutant(
+        "outcome-in-a-group",
+        "a Snooze that a task of a TaskGroup raises is a failure",
+        "tests/worker/test_outcomes.py::test_a_snooze_in_a_group_of_groups_is_understood",
+        [Change("worker/call.py", "row, error = attempt.row, _meant(error)", "row = attempt.row")],
+    ),
+    Mutant(
+        "outcome-that-is-returned",
+        "a handler that returns a Snooze instead of raising it fails for good, as its result cannot be stored",
+        "tests/worker/test_outcomes.py::test_what_ends_an_attempt_may_be_returned_instead_of_raised",
+        [
+            Change(
+                "worker/call.py",
+                "        if isinstance(result, Interruption):  # `",
+                "        if result is Interruption:  # `",
+            )
+        ],
+    ),
+    Mutant(
+        "operate-empty-filter",
+        "a filter that is empty by mistake deletes every job",
+        "tests/test_operate.py::test_an_empty_filter_changes_nothing_unless_every_job_is_meant",
+        [Change("model/verb.py", "if asked.is_empty:", "if asked is None:")],
+    ),
+    Mutant(
         "flow-handed-back-is-false",
         "a worker that is stopped while it undoes ends the workflow, and the other undos never run",
         "tests/workflow/test_undo_to_its_end.py::test_what_a_stopped_worker_has_not_undone_the_next_one_undoes",

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowlock import JobRecord, Rowlock
+from rowlock import Rowlock
 from rowlock.store import explain
+from rowlock.types import JobRecord
 from tests.engine import Engine
 from tests.rows import Db, put, put_many
 from tests.store.test_plans import Plan, Prepared
@@ -38,7 +39,7 @@ def test_to_count_what_is_before_a_job_costs_what_is_before_it(app: Rowlock, db:
     last, urgent = put(db), put(db, priority=4)
     put(db, priority=3, run_at="infinity")
 
-    found = [ahead(engine, app.get(job).record()) for job in (first, last, urgent)]
+    found = [ahead(engine, app.jobs.get(job).record()) for job in (first, last, urgent)]
 
     assert [count for count, _ in found] == [1, explain.MOST_AHEAD, 0]
     assert [plan.whole_scans() for _, plan in found] == [[], [], []]

@@ -194,7 +194,7 @@ def test_where_nobody_has_made_parts_of_events_jobs_are_rescued_and_cancelled_an
 ) -> None:
     """An app that keeps jobs for a week makes no parts of history for the day on which an event of now expires."""
     travel(db, timedelta(days=15))
-    app.pause(queue="other", duration=timedelta(seconds=1))
+    app.queues.pause("other", duration=timedelta(seconds=1))
     db.execute("update rowlock.pauses set until = rowlock.now()")
     db.execute("drop table rowlock." + ", rowlock.".join(parts_of_events(db)))
     db.execute("update rowlock.workers set lease = rowlock.now() + interval '1 minute'")

@@ -13,11 +13,11 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import Keep, Rowlock, SchemaMissing
+from rowlock import Keep, Rowlock
 from rowlock.db.embedded.server import EmbeddedPostgres
 from rowlock.db.migrate import check_schema, script
 from rowlock.db.session import aconnect, connect
-from rowlock.errors import InvalidOption
+from rowlock.errors import InvalidOption, SchemaMissing
 from rowlock.store.schema import migrations, newest
 from tests.depth import deep
 from tests.store import snapshot

@@ -14,7 +14,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from rowlock import Rowlock, RowlockError, Task, WrongConnection
+from rowlock import Rowlock, RowlockError, Task
+from rowlock.errors import WrongConnection
 from rowlock.testing import (
     Drained,
     aassert_enqueued,

@@ -142,7 +142,7 @@ class Found(TestCase):
             self.assertEqual(drain(found, raising=True).succeeded, 1)
         self.assertEqual((job.result(), job.result(timedelta(0)), count()), (7, 7, 1))
         self.assertEqual(len(found.jobs.list().records), 1)
-        self.assertEqual(found.jobs.delete(Filter()).changed, 1)
+        self.assertEqual(found.jobs.delete(Filter.all()).changed, 1)
         self.assertEqual(found.jobs.list().records, ())
         self.assertEqual(fire(found), [])
 
@@ -151,15 +151,15 @@ class Found(TestCase):
 
         found.jobs.edit(job.id, args={"number": 8})
         twin = found.jobs.enqueue(pay.bind(9), like=job.id)
-        found.pause(task="pay")
+        found.tasks.pause("pay")
         found.schedules.add("nightly", pay.bind(1), "0 3 * * *", tz="UTC")
         made = found.schedules.run_now("nightly")
 
         self.assertEqual((job.record().args, twin.record().state), ({"number": 8}, "ready"))
         with self.assertRaisesRegex(RowlockError, "commit first"):
             twin.result()
-        self.assertEqual([pause.task for pause in found.pauses()], ["pay"])
-        self.assertTrue(found.resume(task="pay"))
+        self.assertEqual([pause.task for pause in found.tasks.pauses()], ["pay"])
+        self.assertTrue(found.tasks.resume("pay"))
         self.assertEqual((made.task, len(found.schedules.list())), ("pay", 1))
         self.assertEqual([record.id for record in found.workflows.list().records], [flow.id])
         self.assertEqual(found.workflows.show(flow.id).job.args, {"number": 1})
@@ -171,21 +171,21 @@ class Found(TestCase):
             with transaction.atomic():
                 found.jobs.edit(job.id, args={"number": 8})
                 found.jobs.enqueue(pay.bind(9))
-                found.pause(queue="default")
+                found.queues.pause("default")
                 flow.signal("paid", 1)
                 assert found.workflows.terminate(flow.id)
                 raise ZeroDivisionError
         except ZeroDivisionError:
             self.assertEqual((job.record().args, flow.record().state), ({"number": 7}, "ready"))
-        self.assertEqual((len(found.jobs.list().records), found.pauses()), (2, []))
+        self.assertEqual((len(found.jobs.list().records), found.queues.pauses()), (2, ()))
 
     async def test_so_is_what_operators_do_in_async_tests(self):
         flow = await order.aenqueue(1)
-        await found.apause(queue="default")
+        await found.queues.apause("default")
         self.assertEqual((await found.workflows.ashow(flow.id)).job.id, flow.id)
         self.assertEqual((await found.workflows.acheck()).workflows[0].id, flow.id)
         self.assertTrue(await found.workflows.aterminate(flow.id))
-        self.assertEqual(len(await found.apauses()), 1)
+        self.assertEqual(len(await found.queues.apauses()), 1)
 
     def test_figures_are_those_that_are_committed(self):
         pay.enqueue(7)
@@ -236,7 +236,7 @@ class Found(TestCase):
             self.assertEqual((await adrain(found, raising=True)).succeeded, 1)
         self.assertEqual(await job.aresult(), 7)
         self.assertEqual((await job.arecord()).state, "succeeded")
-        self.assertEqual((await found.jobs.adelete(Filter())).changed, 1)
+        self.assertEqual((await found.jobs.adelete(Filter.all())).changed, 1)
 
 
 unittest.main(argv=["orders"])

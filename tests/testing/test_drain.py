@@ -14,21 +14,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowlock import (
-    Cancel,
-    CurrentJob,
-    Filter,
-    InvalidOption,
-    Keep,
-    Retry,
-    RetryAfter,
-    Rowlock,
-    RowlockError,
-    Snooze,
-    current_job,
-)
+from rowlock import Cancel, Filter, Keep, Retry, RetryAfter, Rowlock, RowlockError, Snooze, current_job
+from rowlock.errors import InvalidOption
 from rowlock.model.outcome import Blocked, Succeeded
 from rowlock.testing import adrain, drain
+from rowlock.types import CurrentJob
 from tests.waiting import auntil
 from tests.worker.working import Db, ended, one
 
@@ -255,10 +245,10 @@ def test_a_paused_queue_is_left_alone(app: Rowlock, db: Db) -> None:
         return None
 
     task.enqueue()
-    app.pause(queue="default", why="a test")
+    app.queues.pause("default", why="a test")
 
     assert len(drain(app)) == 0
-    app.resume(queue="default")
+    app.queues.resume("default")
     assert drain(app).succeeded == 1
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rowlock import Context, Key, Rowlock, RowlockError, Task, TaskError, Tasks
+from rowlock import Context, Key, Rowlock, RowlockError, Task, Tasks
+from rowlock.errors import TaskError
 from rowlock.testing import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued, drain
 from tests.worker.working import Db
 
@@ -115,8 +116,8 @@ def test_a_job_under_a_name_that_the_task_had_before_is_its_own(app: Rowlock, ta
 def test_a_call_by_name_will_do(app: Rowlock) -> None:
     app.enqueue("far away", n=1)
 
-    assert_enqueued(app.call("far away", kwargs={"n": 1}))
-    assert_not_enqueued(app.call("far away", kwargs={"n": 2}))
+    assert_enqueued(app.call("far away", n=1))
+    assert_not_enqueued(app.call("far away", n=2))
 
 
 def test_jobs_that_have_ended_are_not_enqueued(app: Rowlock, task: T) -> None:

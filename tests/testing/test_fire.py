@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidOption, Rowlock, RowlockError, current_job
+from rowlock import Rowlock, RowlockError, current_job
+from rowlock.errors import InvalidOption
 from rowlock.testing import afire, drain, fire, travel
 from tests.scheduling import add
 from tests.worker.working import one

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, Retry, Rowlock, RowlockError, Task
+from rowlock import Retry, Rowlock, RowlockError, Task
+from rowlock.errors import InvalidOption
 from rowlock.testing import drain, travel
 from tests.worker.working import Db, one
 

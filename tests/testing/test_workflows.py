@@ -12,7 +12,8 @@ import psycopg
 import pytest
 import sqlalchemy
 
-from rowlock import Retry, Rowlock, RowlockError, StepFailed, Workflow
+from rowlock import Retry, Rowlock, RowlockError, Workflow
+from rowlock.errors import StepFailed
 from rowlock.model.outcome import Parked
 from rowlock.testing import adrain, assert_enqueued, drain, travel
 from rowlock.workflow.context import Context

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 import psycopg
 
-from rowlock import Call, ChildCancelled, ChildFailed, Context, Job, JobRecord, Key, Task, Workflow, current_job
+from rowlock import Call, Context, Job, Key, Task, Workflow, current_job
+from rowlock.errors import ChildCancelled, ChildFailed
+from rowlock.types import JobRecord
 from tests.typing.declared import (
     add,
     app,
@@ -83,8 +87,8 @@ async def results_have_the_type_of_the_handlers() -> None:
     assert_type(await greet.enqueue("Ada").aresult(), str)
     assert_type(await render.using(key="k").enqueue(1).aresult(timedelta(minutes=1)), bytes)
     assert_type([job.result() for job in app.enqueue_many([greet.bind("Ada")])], list[str])
-    assert_type(app.get("0190a5d8-0000-7000-8000-000000000000"), Job[Any])
-    assert_type((await app.aget(add.enqueue(1).id)).result(), Any)
+    assert_type(app.jobs.get("0190a5d8-0000-7000-8000-000000000000"), Job[Any])
+    assert_type((await app.jobs.aget(add.enqueue(1).id)).result(), Any)
     assert_type(add.enqueue(1).record(), JobRecord)
     assert_type(await add.enqueue(1).arecord(), JobRecord)
 
@@ -110,14 +114,19 @@ def a_job_of_a_narrow_result_serves_as_one_of_a_wider() -> None:
     del job, call
 
 
-def a_task_is_still_its_function() -> None:
-    add(1, b=2)
-    greet("Ada", loud=True)
+async def a_task_is_still_its_function() -> None:
+    assert_type(add(1, b=2), int)
+    assert_type(await greet("Ada", loud=True), str)
+    assert_type(await asyncio.create_task(greet("Ada")), str)
+    assert_type(sync(since=3), str)
+    assert_type(await report(), int)
+    either: list[Task[..., object]] = [add, greet, approve]
+    assert_type(either[0](), Any)
     app.include(tasks)
 
 
 def a_schedule_keeps_the_signature() -> None:
-    assert_type(report, Task[[], int])
+    assert_type(report, Task[[], int, Coroutine[Any, Any, int]])
     assert_type(report.enqueue(), Job[int])
     assert_type(sync.enqueue(since=3), Job[str])
     assert_type(sweep.enqueue(deep=True), Job[None])

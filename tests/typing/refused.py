@@ -95,7 +95,7 @@ async def results_are_typed_and_take_a_timedelta() -> None:
     _c: bytes = add.enqueue(1).aresult()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     add.enqueue(1).result(30)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await add.enqueue(1).aresult(timeout=0.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    app.get(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.jobs.get(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def declarations_refuse_wrong_options() -> None:
@@ -110,9 +110,12 @@ def declarations_refuse_wrong_options() -> None:
     app.enqueue(add, 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def a_task_called_here_refuses_wrong_arguments() -> None:
+async def a_task_called_here_refuses_wrong_arguments() -> None:
     add("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    greet("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await greet("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    _a: str = add(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    _b: str = greet("Ada")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    add(1).hex()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def schedules_refuse_wrong_rules_and_policies() -> None:

@@ -12,7 +12,9 @@ from typing import Any, Literal, NoReturn, get_args
 
 import pytest
 
-from rowlock import Context, CurrentJob, Retry, Rowlock, Snooze, TaskError, current_job
+from rowlock import Context, Retry, Rowlock, Snooze, current_job
+from rowlock.errors import TaskError
+from rowlock.types import CurrentJob
 from tests.worker.working import Db, ended, one, work_off, work_until
 
 Note = Callable[[str], None]

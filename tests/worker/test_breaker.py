@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Breaker, Cancel, InvalidOption, Retry, RetryAfter, Rowlock, Snooze, Task
+from rowlock import Breaker, Cancel, Retry, RetryAfter, Rowlock, Snooze, Task
+from rowlock.errors import InvalidOption
 from rowlock.store import pauses
 from rowlock.store.pauses import TaskFailures
 from rowlock.testing import drain
@@ -26,7 +27,7 @@ HOUR = timedelta(hours=1)
 # With a lease so short, upkeep comes round within a second.
 SHORT = timedelta(seconds=3)
 
-THREE = Breaker(failures=3, within=MINUTE, pause=HOUR)
+THREE = Breaker(failures=3, window=MINUTE, pause=HOUR)
 COUNTED = "select coalesce((select cardinality(failed_at) from rowlock.breakers where task = 'call'), 0)"
 ENDED = "select count(*) from rowlock.history where state = %s"
 PAUSED = "select exists (select from rowlock.pauses)"
@@ -91,7 +92,7 @@ def test_a_task_that_keeps_failing_is_paused_and_what_comes_later_is_set_aside(
     app.enqueue_many([call.bind()] * 5)
     work_until(app, lambda: one(db, SET_ASIDE) == 5)
 
-    [pause] = app.pauses()
+    [pause] = app.tasks.pauses()
     assert (pause.task, pause.queue, pause.by) == ("call", None, "breaker")
     assert pause.why == "breaker: 3 failures within 1 minute, the last: ConnectionError"
     assert pause.until is not None
@@ -109,7 +110,7 @@ def test_what_is_claimed_already_runs_on(app: Rowlock, call: Task[[], None], par
 
     work_until(app, lambda: one(db, ENDED, "failed") == 10, slots=100)
 
-    assert [pause.task for pause in app.pauses()] == ["call"]
+    assert [pause.task for pause in app.tasks.pauses()] == ["call"]
     assert one(db, "select count(*) from rowlock.events") == 1
     assert one(db, COUNTED) == 0
 
@@ -127,7 +128,7 @@ def test_it_goes_on_by_itself_and_counts_from_the_start(
     travel(db, 2 * HOUR)
     work_until(app, lambda: one(db, ENDED, "succeeded") == 1, lease=SHORT)
 
-    assert app.pauses() == []
+    assert app.tasks.pauses() == ()
     (kind, _, details), *_ = events(app)
     assert (kind, details["task"]) == ("pause_over", "call")
 
@@ -140,20 +141,20 @@ def test_somebody_who_resumes_it_ends_it_at_once_and_what_was_counted_is_forgott
     work_until(app, lambda: one(db, PAUSED), slots=1)
 
     partner.errors = []
-    resumed = app.resume(task="call", by="ada")
+    resumed = app.tasks.resume("call", by="ada")
     call.enqueue()
     work_until(app, lambda: one(db, ENDED, "succeeded") == 1)
 
     assert resumed is True
-    assert app.pauses() == []
+    assert app.tasks.pauses() == ()
     assert one(db, "select count(*) from rowlock.breakers") == 0
 
 
 def test_failures_below_an_operators_pause_are_forgotten_with_it(app: Rowlock, engines: list[Engine], db: Db) -> None:
     engine, _ = engines
     engine.run(pauses.count_failures([failed(2)]))
-    app.pause(task="call")
-    app.resume(task="call")
+    app.tasks.pause("call")
+    app.tasks.resume("call")
 
     tripped = engine.run(pauses.count_failures([failed(2)]))
 
@@ -209,12 +210,12 @@ def test_a_task_without_a_breaker_is_never_counted(app: Rowlock, db: Db) -> None
     work_until(app, lambda: one(db, ENDED, "failed") == 50)
 
     assert one(db, "select count(*) from rowlock.breakers") == 0
-    assert app.pauses() == []
+    assert app.tasks.pauses() == ()
 
 
 def test_failures_that_lie_further_apart_do_not_count_together(engines: list[Engine], db: Db) -> None:
     engine, _ = engines
-    slow = Breaker(failures=3, within=HOUR, pause=HOUR)
+    slow = Breaker(failures=3, window=HOUR, pause=HOUR)
 
     tripped = []
     for hours in (0, 0.9, 1.1, 1.8):
@@ -243,7 +244,7 @@ def test_each_task_is_counted_by_itself(app: Rowlock, engines: list[Engine]) -> 
     second = engine.run(pauses.count_failures([failed(5, task="other"), failed(task="third")]))
 
     assert (first, second) == (["touchy"], ["other"])
-    assert {pause.task for pause in app.pauses()} == {"touchy", "other"}
+    assert {pause.task for pause in app.tasks.pauses()} == {"touchy", "other"}
 
 
 # A fleet
@@ -259,11 +260,11 @@ def test_workers_count_together(app: Rowlock, call: Task[[], None], partner: Par
 
         with working(app, slots=1), working(other, queues="other", slots=1):
             for n, task in enumerate([call, elsewhere, call], start=1):
-                assert app.pauses() == []
+                assert app.tasks.pauses() == ()
                 task.enqueue()
                 until(lambda: one(db, ENDED, "failed") == n)  # noqa: B023  it is called in here
 
-            [pause] = until(app.pauses)
+            [pause] = until(app.tasks.pauses)
 
     assert (pause.task, pause.by) == ("call", "breaker")
 
@@ -280,7 +281,7 @@ def test_two_that_count_at_once_trip_it_once(app: Rowlock, engines: list[Engine]
         tripped = [first, second.result()]
 
     assert tripped == [["call"], []]
-    assert [pause.task for pause in app.pauses()] == ["call"]
+    assert [pause.task for pause in app.tasks.pauses()] == ["call"]
     assert len(events(app)) == 1
 
 
@@ -299,20 +300,20 @@ def test_one_that_waits_goes_on_from_what_the_other_has_counted(app: Rowlock, en
 def test_a_count_and_a_resume_do_not_hold_each_other_up(app: Rowlock, engines: list[Engine], db: Db) -> None:
     engine, _ = engines
     engine.run(pauses.count_failures([failed(2)]))
-    app.pause(task="call", duration=SECOND)
+    app.tasks.pause("call", duration=SECOND)
     travel(db, 2 * SECOND)  # it is over, and its row is still there
     engine.connection.execute("set deadlock_timeout = '1ms'")  # it would be the one to fail: a resume is tried again
 
     with ThreadPoolExecutor() as threads:
         with engine.connection.transaction():
             engine.connection.execute("select from rowlock.breakers for update")  # as a count begins
-            resumed = threads.submit(app.resume, task="call")
+            resumed = threads.submit(app.tasks.resume, "call")
             until(lambda: one(db, WAITS) == 1, what="a wait for the count")
             tripped = engine.run(pauses.count_failures([failed()]))
         was_paused = resumed.result()
 
     assert (tripped, was_paused) == (["call"], True)
-    assert app.pauses() == []
+    assert app.tasks.pauses() == ()
 
 
 # Beside operators
@@ -323,35 +324,38 @@ def test_an_operators_pause_is_neither_shortened_nor_replaced(
     app: Rowlock, engines: list[Engine], db: Db, duration: timedelta | None
 ) -> None:
     engine, _ = engines
-    before = app.pause(task="call", duration=duration, why="mine", by="ada")
+    before = app.tasks.pause("call", duration=duration, why="mine", by="ada")
 
     tripped = engine.run(pauses.count_failures([failed(3)])) + engine.run(pauses.count_failures([failed(2)]))
 
     assert tripped == []
-    assert app.pauses() == [before]
+    assert app.tasks.pauses() == (before,)
     assert one(db, "select (actor, reason)::text from rowlock.pauses") == "(ada,mine)"
     assert one(db, COUNTED) == 0
 
 
 def test_a_pause_that_is_over_and_still_there_gives_way(app: Rowlock, engines: list[Engine], db: Db) -> None:
     engine, _ = engines
-    app.pause(task="call", duration=SECOND, by="ada")
+    app.tasks.pause("call", duration=SECOND, by="ada")
     travel(db, MINUTE)
 
     tripped = engine.run(pauses.count_failures([failed(3)]))
 
     assert tripped == ["call"]
-    assert [pause.by for pause in app.pauses()] == ["breaker"]
+    assert [pause.by for pause in app.tasks.pauses()] == ["breaker"]
 
 
 def test_a_pause_of_a_queue_of_the_same_name_is_another_matter(app: Rowlock, engines: list[Engine]) -> None:
     engine, _ = engines
-    app.pause(queue="call", by="ada")
+    app.queues.pause("call", by="ada")
 
     tripped = engine.run(pauses.count_failures([failed(3)]))
 
     assert tripped == ["call"]
-    assert [(pause.queue, pause.by) for pause in app.pauses()] == [("call", "ada"), (None, "breaker")]
+    assert [(pause.queue, pause.by) for pause in (*app.queues.pauses(), *app.tasks.pauses())] == [
+        ("call", "ada"),
+        (None, "breaker"),
+    ]
 
 
 # What becomes of the counts
@@ -381,7 +385,7 @@ def test_a_count_that_cannot_be_written_is_logged_and_the_work_goes_on(
         work_until(app, lambda: one(db, ENDED, "failed") == 5, slots=1)
 
     assert "failures were not counted" in caplog.text
-    assert app.pauses() == []
+    assert app.tasks.pauses() == ()
 
 
 def test_a_drain_counts_as_a_worker_does(app: Rowlock, call: Task[[], None], partner: Partner) -> None:
@@ -391,17 +395,17 @@ def test_a_drain_counts_as_a_worker_does(app: Rowlock, call: Task[[], None], par
     drained = drain(app)
 
     assert (drained.failed, drained.blocked) == (3, 2)
-    assert [pause.by for pause in app.pauses()] == ["breaker"]
+    assert [pause.by for pause in app.tasks.pauses()] == ["breaker"]
 
 
 # What may be asked
 
 
 def test_what_it_says_of_itself() -> None:
-    assert Breaker() == Breaker(failures=20, within=MINUTE, pause=5 * MINUTE)
-    assert Breaker(failures=1, within=90 * MINUTE).why("E") == "breaker: 1 failure within 90 minutes, the last: E"
-    assert "within 2 days," in Breaker(within=timedelta(days=2)).why("E")
-    assert "within 1.5 seconds," in Breaker(within=timedelta(seconds=1.5)).why("E")
+    assert Breaker() == Breaker(failures=20, window=MINUTE, pause=5 * MINUTE)
+    assert Breaker(failures=1, window=90 * MINUTE).why("E") == "breaker: 1 failure within 90 minutes, the last: E"
+    assert "within 2 days," in Breaker(window=timedelta(days=2)).why("E")
+    assert "within 1.5 seconds," in Breaker(window=timedelta(seconds=1.5)).why("E")
 
 
 @pytest.mark.parametrize(
@@ -411,8 +415,8 @@ def test_what_it_says_of_itself() -> None:
         ({"failures": 1001}, "out of range"),
         ({"failures": 2.0}, "must be an int, not float"),
         ({"failures": True}, "must be an int, not bool"),
-        ({"within": timedelta(0)}, "more than zero"),
-        ({"within": 60}, "write timedelta(minutes=…)"),
+        ({"window": timedelta(0)}, "more than zero"),
+        ({"window": 60}, "write timedelta(minutes=…)"),
         ({"pause": -MINUTE}, "more than zero"),
         ({"pause": timedelta.max}, "up to 365 days"),
     ],

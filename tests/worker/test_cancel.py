@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, Filter, Job, JobCancelled, Retry, Rowlock, Snooze, current_job
+from rowlock import Cancel, Filter, Job, Retry, Rowlock, Snooze, current_job
+from rowlock.errors import JobCancelled
 from tests.waiting import auntil, until
 from tests.worker.process import worker_process
 from tests.worker.working import Db, ended, one, working
@@ -227,7 +228,7 @@ def test_a_marked_job_whose_worker_dies_ends_as_cancelled(app: Rowlock, db: Db, 
     app.enqueue("hold in a thread")
     with worker_process(url, lease=1) as process:
         until(lambda: one(db, "select state = 'running' from rowlock.jobs"))
-        assert app.jobs.cancel(Filter()).changed == 1
+        assert app.jobs.cancel(Filter.all()).changed == 1
         process.kill()
 
     with worker_process(url, lease=1):

@@ -59,7 +59,7 @@ def test_a_duty_that_fails_for_the_whole_fleet_is_not_taken_for_one_that_works(
     monkeypatch.setattr("rowlock.worker.registration._FAILING_FOR", 0.1)
     caplog.set_level("INFO")
     db.execute("create sequence public.turns")  # it counts on, whatever is rolled back
-    app.pause(task="nightly", duration=timedelta(milliseconds=1))
+    app.tasks.pause("nightly", duration=timedelta(milliseconds=1))
     breaks(db, "pauses", "nextval('public.turns') > 0", event="delete")
 
     with working(app, lease=LEASE), working(app, lease=LEASE):

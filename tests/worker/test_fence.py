@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from rowlock import Fence, LeaseLost, Retry, Rowlock, current_job
+from rowlock import Retry, Rowlock, current_job
+from rowlock.errors import LeaseLost
 from rowlock.model.outcome import HandedBack
 from rowlock.store import jobs
 from rowlock.testing import drain
+from rowlock.types import Fence
 from tests.engine import Engine
 from tests.waiting import until
 from tests.worker.working import Db, ended, one, work_off, working

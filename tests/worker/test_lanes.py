@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import InvalidOption
 from rowlock.model.ids import NIL
 from rowlock.model.row import ClaimedJob
 from rowlock.store.claim import PRIORITIES, Lane

@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowlock import Keep, RetryAfter, Rowlock, SchemaMissing, current_job
+from rowlock import Keep, RetryAfter, Rowlock, current_job
 from rowlock.db import migrate
 from rowlock.db.errors import Lost
 from rowlock.db.worker_connection import ReconnectingConnection
+from rowlock.errors import SchemaMissing
 from rowlock.store.query import Query
 from rowlock.worker import claim, queues, upkeep
 from rowlock.worker.worker import Worker
@@ -220,7 +221,7 @@ def test_a_delayed_job_is_not_found_by_chance(app: Rowlock, db: Db, monkeypatch:
     later.using(delay=timedelta(seconds=2)).enqueue()
     later.using(delay=timedelta(hours=1)).enqueue()
     later.using(delay=timedelta(milliseconds=100), queue="paused").enqueue()
-    app.pause(queue="paused")
+    app.queues.pause("paused")
     work_until(app, lambda: ended(db), queues=["default", "paused"])
 
     assert one(db, "select started_at >= run_at from rowlock.history")

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Rowlock, TaskError
+from rowlock import Rowlock
+from rowlock.errors import TaskError
 from tests.cli.programs import shop_in
 from tests.depth import deep
 from tests.waiting import auntil

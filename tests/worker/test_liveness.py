@@ -15,8 +15,9 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rowlock import LeaseLost, Rowlock, current_job
+from rowlock import Rowlock, current_job
 from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.errors import LeaseLost
 from rowlock.worker import lease as lease_module
 from tests.depth import deep
 from tests.faults.proxy import Proxy

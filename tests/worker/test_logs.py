@@ -147,7 +147,7 @@ def test_jobs_of_a_paused_task_are_a_line_and_then_a_count(
     @app.task(name="nightly")
     async def nightly() -> None: ...
 
-    app.pause(task="nightly")
+    app.tasks.pause("nightly")
     app.enqueue_many([nightly.bind() for _ in range(20)])
     caplog.set_level("INFO", "rowlock.worker")
 

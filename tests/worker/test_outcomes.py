@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowlock import Cancel, Retry, Rowlock, Snooze
+from rowlock import Cancel, Context, Retry, RetryAfter, Rowlock, Snooze
 from rowlock.model.failure import MAX_MESSAGE, reason_of
-from rowlock.model.outcome import Blocked
+from rowlock.model.outcome import Blocked, Cancelled, Outcome, Retried, Snoozed, Succeeded
+from rowlock.testing import drain
 from rowlock.worker import worker
 from rowlock.worker.settle import Settler
 from tests.model.hostile_errors import Endless, ExitsInStr, NoText, OddlyTold, RaisesInStr
@@ -70,6 +71,95 @@ def test_a_policy_that_raises_leaves_its_slot_free(app: Rowlock, db: Db, raised:
     work_off(app, db, slots=1)
 
     assert ended(db) == [("fails", "failed", "exhausted", 1)] * 3
+
+
+def outcomes(app: Rowlock) -> dict[str, Outcome]:
+    """What the jobs that are due come to, by task."""
+    return {attempt.task: attempt.outcome for attempt in drain(app).attempts}
+
+
+def test_what_ends_an_attempt_may_be_returned_instead_of_raised(app: Rowlock) -> None:
+    @app.task(name="snooze")
+    def snooze() -> Snooze | str:
+        return Snooze(timedelta(days=1))
+
+    @app.task(name="retry")
+    async def retry() -> RetryAfter:
+        return RetryAfter(timedelta(days=2))
+
+    @app.task(name="cancel")
+    async def cancel() -> int | Cancel | None:
+        return Cancel("paid meanwhile")
+
+    @app.task(name="work")
+    async def work() -> int | Snooze:
+        return 7
+
+    app.enqueue_many([snooze.bind(), retry.bind(), cancel.bind(), work.bind()])
+    came_to = outcomes(app)
+
+    again = came_to.pop("retry")
+    assert isinstance(again, Retried)
+    assert (again.delay, again.expected) == (timedelta(days=2), True)
+    assert came_to == {
+        "snooze": Snoozed(timedelta(days=1)),
+        "cancel": Cancelled("paid meanwhile"),
+        "work": Succeeded("7"),
+    }
+
+
+def test_a_workflow_may_return_what_ends_it(app: Rowlock) -> None:
+    @app.workflow(name="flow")
+    async def flow(ctx: Context) -> Cancel | None:
+        await ctx.sleep(timedelta(0))
+        return Cancel("paid meanwhile")
+
+    flow.enqueue()
+
+    assert outcomes(app) == {"flow": Cancelled("paid meanwhile")}
+
+
+def test_what_a_worker_reads_in_a_group_is_its_first_interruption(app: Rowlock, db: Db) -> None:
+    @app.task(name="group")
+    async def group() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(raising(Cancel("paid meanwhile")))
+            tasks.create_task(raising(Snooze(timedelta(days=1))))
+
+    group.enqueue()
+    work_off(app, db)
+
+    assert ended(db) == [("group", "cancelled", "paid meanwhile", 0)]
+
+
+def test_a_snooze_in_a_group_of_groups_is_understood(app: Rowlock) -> None:
+    @app.task(name="group")
+    def group() -> NoReturn:
+        inner = BaseExceptionGroup("inner", [Snooze(timedelta(days=1)), Cancel("too late")])
+        raise BaseExceptionGroup("outer", [inner, RetryAfter(timedelta(days=2))])
+
+    group.enqueue()
+
+    assert outcomes(app) == {"group": Snoozed(timedelta(days=1))}
+
+
+def test_an_error_in_a_group_wins_over_a_snooze(app: Rowlock, db: Db) -> None:
+    @app.task(name="group", retry=Retry(attempts=2, on=ExceptionGroup))
+    async def group() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(raising(Snooze(timedelta(days=1))))
+            tasks.create_task(raising(ValueError("wrong")))
+
+    group.enqueue()
+    [outcome] = outcomes(app).values()
+
+    assert isinstance(outcome, Retried)
+    assert one(db, "select errors[1] ->> 'type' from rowlock.jobs") == "ExceptionGroup"
+    assert one(db, "select failures from rowlock.jobs") == 1
+
+
+async def raising(error: BaseException) -> NoReturn:
+    raise error
 
 
 def test_what_comes_to_no_outcome_fails_alone_and_leaves_its_slot_free(app: Rowlock, db: Db) -> None:

@@ -14,10 +14,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import InvalidOption, JobRecord, Retry, Rowlock, current_job
+from rowlock import Retry, Rowlock, current_job
+from rowlock.errors import InvalidOption
 from rowlock.model.record import Progress
 from rowlock.model.row import ClaimedJob
 from rowlock.store import jobs
+from rowlock.types import JobRecord
 from rowlock.worker import progress
 from rowlock.worker.attempt import CurrentJob, RunningAttempt, ignore_progress
 from rowlock.worker.progress import ProgressBoard

@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from psycopg.rows import TupleRow
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import InvalidOption
 from rowlock.store import queues as store
 from rowlock.store.query import Query
 from rowlock.worker import queues as places

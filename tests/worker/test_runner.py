@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import LeaseLost, Rowlock, current_job
+from rowlock import Rowlock, current_job
+from rowlock.errors import LeaseLost
 from rowlock.model.outcome import Cancelled, HandedBack, Unsettled
 from rowlock.model.row import ClaimedJob
 from rowlock.worker import prefetch

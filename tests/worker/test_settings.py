@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from rowlock import InvalidOption, Rowlock
+from rowlock import Rowlock
+from rowlock.errors import InvalidOption
 from rowlock.worker.settings import Timing
 
 NOWHERE = "postgresql://nobody@nowhere/none"

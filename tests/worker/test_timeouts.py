@@ -10,7 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from rowlock import LeaseLost, Retry, Rowlock, current_job
+from rowlock import Retry, Rowlock, current_job
+from rowlock.errors import LeaseLost
 from tests.depth import deep
 from tests.house.reading import PACKAGE
 from tests.waiting import until

@@ -15,7 +15,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from rowlock import JobFailed, LeaseLost, Retry, Rowlock, RowlockError, Task, current_job
+from rowlock import Retry, Rowlock, RowlockError, Task, current_job
+from rowlock.errors import JobFailed, LeaseLost
 from rowlock.testing import adrain, drain
 from tests.db.wire import Wire
 from tests.depth import deep
@@ -356,7 +357,7 @@ def test_an_unknown_commit_takes_effect_once_whatever_became_of_it(
 def test_killed_workers_leave_every_effect_exactly_once(app: Rowlock, db: Db, url: str) -> None:
     db.execute("create table effects (number integer)")  # without a key: what happens twice is seen twice
     tasks = ["write once", "write once in a thread"]
-    calls = [app.call(tasks[number % 2], kwargs={"number": number}) for number in range(400)]
+    calls = [app.call(tasks[number % 2], number=number) for number in range(400)]
 
     def in_the_middle() -> None:
         before: int = one(db, "select count(*) from effects")

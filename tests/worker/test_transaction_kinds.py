@@ -14,9 +14,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
 
-from rowlock import Retry, Rowlock, SchemaMissing, WrongConnection, current_job
+from rowlock import Retry, Rowlock, current_job
 from rowlock.db.embedded import disposable
 from rowlock.db.embedded.server import EmbeddedPostgres
+from rowlock.errors import SchemaMissing, WrongConnection
 from rowlock.testing import Drained, adrain, drain
 from tests.db.django_site import visit
 from tests.db.kinds import Lender, sqlalchemy_url

@@ -142,7 +142,7 @@ def test_code_that_differs_blocks_it_and_the_right_code_takes_it_up(
     with deploy(url, began) as right:
         right.signal(job, "go")
         drain(right)
-        result = right.get(job.id).result(AT_MOST)
+        result = right.jobs.get(job.id).result(AT_MOST)
 
     assert first == ["blocked"]
     assert again in (["blocked"], [])
@@ -175,7 +175,7 @@ def test_what_a_step_was_given_counts_only_where_it_can_be_told(app: Rowlock, ur
         other.signal(job, "go")
         drain(other)
 
-    assert app.get(job.id).record().state == "succeeded"
+    assert app.jobs.get(job.id).record().state == "succeeded"
 
 
 def test_one_that_waits_for_code_is_not_woken_by_signals_and_has_them_when_it_goes_on(url: str, db: Db) -> None:
@@ -191,7 +191,7 @@ def test_one_that_waits_for_code_is_not_woken_by_signals_and_has_them_when_it_go
         drain(right)
 
         assert waits == "code"
-        assert right.get(job.id).result(AT_MOST) == "went"
+        assert right.jobs.get(job.id).result(AT_MOST) == "went"
 
 
 # Versions
@@ -238,7 +238,7 @@ def test_a_version_that_nobody_has_is_left_alone_and_visible(url: str, db: Db) -
 
         assert blocked == ["blocked"]
         assert "unknown version 1 of workflow 'w'" in reason
-        assert old.get(job.id).result(AT_MOST) == [1, {"began": 1, "order": 7}]
+        assert old.jobs.get(job.id).result(AT_MOST) == [1, {"began": 1, "order": 7}]
 
 
 def test_state_is_carried_over_by_migrations_one_after_the_other(url: str, db: Db) -> None:
@@ -253,8 +253,8 @@ def test_state_is_carried_over_by_migrations_one_after_the_other(url: str, db: D
         drained = ended(drain(new))
 
         assert drained == ["restarted", "succeeded"]
-        assert new.get(job.id).result(AT_MOST) == [3, {"began": 1, "order": 7, "by": ["1 to 2", "2 to 3"]}]
-        assert [key for key, _ in steps(new, new.get(job.id))] == ["start", "step of 3", "go"]
+        assert new.jobs.get(job.id).result(AT_MOST) == [3, {"began": 1, "order": 7, "by": ["1 to 2", "2 to 3"]}]
+        assert [key for key, _ in steps(new, new.jobs.get(job.id))] == ["start", "step of 3", "go"]
         assert one(db, "select version from rowlock.history") == 3
 
 

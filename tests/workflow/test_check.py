@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from rowlock import InvalidOption, Rowlock, RowlockError, Workflow, current_job
+from rowlock import Rowlock, RowlockError, Workflow, current_job
+from rowlock.errors import InvalidOption
 from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck
 from rowlock.testing import drain
 from rowlock.workflow import check as checking
@@ -45,7 +46,7 @@ def test_code_that_would_block_it_differs_and_nothing_is_written(url: str, db: D
 
     assert [(one.id, one.verdict, one.difference) for one in fits.workflows] == [(job.id, "fits", None)]
     assert fits.all_fit
-    assert (differs.verdict, differs.status, differs.version) == ("differs", "parked", 1)
+    assert (differs.verdict, differs.state, differs.version) == ("differs", "parked", 1)
     assert difference in (differs.difference or "")
     assert "ctx.patched" in (differs.difference or "")
     assert everything(db) == before
@@ -102,7 +103,7 @@ def test_no_step_wait_or_child_is_begun_and_none_is_called(app: Rowlock, url: st
         declared(other, never)
         live, all_of_them = other.workflows.check(), asyncio.run(other.workflows.acheck(ended=True))
 
-    assert [(one.status, one.verdict, one.difference) for one in all_of_them.workflows] == [
+    assert [(one.state, one.verdict, one.difference) for one in all_of_them.workflows] == [
         ("succeeded", "fits", None),
         ("failed", "fits", None),
         ("parked", "fits", None),
@@ -191,7 +192,7 @@ def test_what_is_undone_is_compared_too(url: str) -> None:
     with deploy(url, undoing(2)) as changed:
         differs = only(changed.workflows.check(ended=True))
 
-    assert (fits.status, fits.verdict) == ("failed", "fits")
+    assert (fits.state, fits.verdict) == ("failed", "fits")
     assert "undo 'undo/put_back' with [2], and the record has it with [1]" in (differs.difference or "")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, ChildCancelled, ChildFailed, JobCancelled, Retry, Rowlock, Snooze, WorkflowError
+from rowlock import Cancel, Retry, Rowlock, Snooze
+from rowlock.errors import ChildCancelled, ChildFailed, JobCancelled, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db
@@ -123,7 +124,7 @@ def test_a_child_that_somebody_cancels_is_told(app: Rowlock, db: Db) -> None:
 
     job = w.enqueue()
     drain(app)
-    app.get(one(db, "select id from rowlock.jobs where task = 'child'")).cancel()
+    app.jobs.get(one(db, "select id from rowlock.jobs where task = 'child'")).cancel()
     drain(app)
 
     assert job.result(AT_MOST) == "child asked"

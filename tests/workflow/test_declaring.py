@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowlock import (
-    Context,
-    InvalidArguments,
-    InvalidOption,
-    Keep,
-    Key,
-    Retry,
-    Rowlock,
-    Task,
-    TaskError,
-    Tasks,
-    Workflow,
-)
+from rowlock import Context, Keep, Key, Retry, Rowlock, Task, Tasks, Workflow
+from rowlock.errors import InvalidArguments, InvalidOption, TaskError
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -280,9 +269,9 @@ def test_a_call_by_name_is_of_the_highest_version_or_of_the_one_that_is_named() 
     app.workflow(name="w")(checkout)
     app.workflow(name="w", version=2)(checkout_anew)
 
-    assert app.call("w", (7, ["tea"])).to_job("").version == 2
-    assert app.call("w@1", (7,)).to_job("").version == 1
-    assert app.call("elsewhere@4", kwargs={"x": 1}).to_job("")[2:6] == ("elsewhere", '{"x":1}', 0, 1)
+    assert app.call("w", 7, ["tea"]).to_job("").version == 2
+    assert app.call("w@1", 7).to_job("").version == 1
+    assert app.call("elsewhere@4", x=1).to_job("")[2:6] == ("elsewhere", '{"x":1}', 0, 1)
     assert app.call("elsewhere@4").to_job("").version == 4
     assert app.call("elsewhere").to_job("").version is None
 

@@ -9,7 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rowlock import Filter, InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow, Rowlock, RowlockError
+from rowlock import Filter, Rowlock, RowlockError
+from rowlock.errors import InvalidArguments, InvalidOption, JobNotFound, NotAWorkflow
 from rowlock.model.workflow.timeline import TimelineBranch
 from rowlock.store.workflows import records
 from tests.rows import Db, put
@@ -32,7 +33,7 @@ def test_workflows_are_listed_newest_first_live_and_ended_and_nothing_else(app: 
     page = app.workflows.list()
 
     assert [record.id for record in page.records] == [third, second, first]
-    assert [record.status for record in page.records] == ["parked", "succeeded", "ready"]
+    assert [record.state for record in page.records] == ["parked", "succeeded", "ready"]
     assert [record.version for record in page.records] == [1, 2, 1]
     assert page.next is None
 
@@ -42,8 +43,8 @@ def test_a_list_goes_on_where_the_page_before_has_ended(app: Rowlock, db: Db, mo
     jobs = [put_workflow(db, "failed" if n % 2 else "ready", queue=f"{n % 5}") for n in range(20)]
     wanted = [job for n, job in enumerate(jobs) if n % 5 == 2][::-1]
 
-    first = app.workflows.list(queue="2", limit=3)
-    second = app.workflows.list(queue="2", limit=3, before=first.next)
+    first = app.workflows.list(Filter(queue="2"), limit=3)
+    second = app.workflows.list(Filter(queue="2"), limit=3, before=first.next)
     everything = [app.workflows.list(limit=7, before=before).records for before in (None, jobs[13], jobs[6])]
 
     assert [record.id for record in first.records] == wanted[:3]
@@ -60,11 +61,11 @@ def test_a_list_holds_only_what_was_asked_for(app: Rowlock, db: Db) -> None:
     wanted = put_workflow(db, run_at=SOON, wakes_at=1, key="order-7")
 
     found = app.workflows.list(
-        workflow="shop.checkout", version=1, status=["parked", "running"], queue="default", key="order-7"
+        Filter(task="shop.checkout", state=["parked", "running"], queue="default", key="order-7"), version=1
     )
 
     assert [record.id for record in found.records] == [wanted]
-    assert [record.id for record in app.workflows.list(status="parked").records] == [wanted]
+    assert [record.id for record in app.workflows.list(Filter(state="parked")).records] == [wanted]
 
 
 def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
@@ -89,7 +90,7 @@ def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
 
     found = {record.id: record for record in app.workflows.list().records}
 
-    said = {job: (record.status, record.waits_for, record.current_step) for job, record in found.items()}
+    said = {job: (record.state, record.waits_for, record.current_step) for job, record in found.items()}
     assert said == {
         sleeps: ("parked", "sleep", "sleep"),
         waits: ("parked", "signal", "approve"),
@@ -106,12 +107,10 @@ def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"status": "ended"}, "'ended' is none of waiting, parked, ready, running"),
-        ({"status": 3}, "must be a str or several"),
         ({"version": 0}, "the first is 1"),
         ({"limit": 0}, "out of range"),
         ({"before": "x"}, "is no UUID"),
-        ({"workflow": ""}, "workflow"),
+        ({"filter": Filter(tag="a", since=SOON)}, "not by since, tag; app.jobs.list does"),
     ],
 )
 def test_a_list_of_what_cannot_be_is_refused(app: Rowlock, asked: dict[str, Any], told: str) -> None:
@@ -197,7 +196,7 @@ def test_on_a_loop_there_are_verbs_to_await(app: Rowlock, db: Db) -> None:
     async def verbs() -> tuple[UUID, int, UUID]:
         with pytest.raises(RowlockError, match=r"await app\.workflows\.alist"):
             app.workflows.list()
-        page = await app.workflows.alist(status="ready")
+        page = await app.workflows.alist(Filter(state="ready"))
         timeline = await app.workflows.ashow(job)
         fork = await app.workflows.afork(job, from_step="charge")
         return page.records[0].id, len(timeline.steps), fork.id
@@ -362,11 +361,11 @@ def test_the_views_answer_the_questions_that_people_ask_in_sql(db: Db) -> None:
     put(db)
 
     found = db.execute(
-        "select id, workflow, version, status, current_step, waits_for, state, input, result, last_error"
+        "select id, workflow, version, state, current_step, waits_for, workflow_state, input, result, last_error"
         " from rowlock.workflows order by id"
     ).fetchall()
     steps = db.execute(
-        "select workflow_id, step_key, name, kind, status, result, duration from rowlock.workflow_steps"
+        "select workflow_id, step_key, name, kind, state, result, duration from rowlock.workflow_steps"
         " order by workflow_id, started_at"
     ).fetchall()
 

@@ -57,7 +57,7 @@ def cancel_by_filter(app: Rowlock, _db: Db, job: UUID) -> None:
 
 
 def cancel_by_handle(app: Rowlock, _db: Db, job: UUID) -> None:
-    assert app.get(job).cancel(why="no more")
+    assert app.jobs.get(job).cancel(why="no more")
 
 
 def cancel_by_sql(_app: Rowlock, db: Db, job: UUID) -> None:
@@ -159,7 +159,7 @@ def test_who_cancels_a_second_time_is_told_the_truth_and_changes_nothing(app: Ro
     asked = row_of(db, job, "cancel_at", "run_at")
 
     again = (
-        app.get(job).cancel(),
+        app.jobs.get(job).cancel(),
         one(db, "select rowlock.cancel(%s)", job),
         app.jobs.cancel(Filter(ids=[job])).changed,
     )

@@ -12,7 +12,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from rowlock import Context, Job, Key, KeyTaken, Rowlock, Workflow
+from rowlock import Context, Job, Key, Rowlock, Workflow
+from rowlock.errors import KeyTaken
 from rowlock.model.ids import new_id
 from rowlock.model.row import NewJob
 from rowlock.store import enqueue as enqueue_store

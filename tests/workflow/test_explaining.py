@@ -18,7 +18,7 @@ from tests.workflow.playing import DAY, HOUR, ONCE
 from tests.workflow.test_changes import began, deploy, renamed
 
 # What anybody may see of a step.
-_STEP = ("workflow_id", "step_key", "name", "kind", "status", "attempts", "until", "child", "started_at")
+_STEP = ("workflow_id", "step_key", "name", "kind", "state", "attempts", "until", "child", "started_at")
 LATER = Retry(attempts=3, base=HOUR, cap=HOUR)
 
 
@@ -115,7 +115,7 @@ def test_it_waits_for_a_child_which_can_be_explained_too(app: Rowlock, db: Db) -
     drain(app)
     child = one(db, "select id from rowlock.jobs where parent = %s", job.id)
 
-    found, of_the_child = job.explain(), app.explain(child)
+    found, of_the_child = job.explain(), app.jobs.explain(child)
 
     assert (found.state, found.code, found.says) == ("parked", "children", f"It waits for child {child}.")
     assert found.do == f"look at the child: `rowlock explain {child}`"
@@ -199,7 +199,7 @@ def test_code_that_has_changed_is_shown_with_the_difference_and_what_to_do(url: 
         changed.signal(job, "go")
         drain(changed)
 
-        found = changed.explain(job.id)
+        found = changed.jobs.explain(job.id)
 
     assert (found.state, found.code) == ("waiting", "changed")
     assert found.says.startswith("Its code has changed since it began: at call 1 the code calls step 'alpha', and")
@@ -223,7 +223,7 @@ def test_a_migration_that_fails_is_named(url: str) -> None:
 
         drain(newer)
 
-        found = newer.explain(job.id)
+        found = newer.jobs.explain(job.id)
 
     assert found.code == "changed"
     assert found.says == "The state of version 1 could not be carried over to version 2: KeyError: 'order'."
@@ -243,7 +243,7 @@ def test_a_role_that_may_not_read_users_data_is_told_all_but_the_errors(app: Row
     job = begun(app, "retry")
 
     with Rowlock(re.sub(r"//[^@/]*@", f"//{name}@", url)) as limited:
-        found = limited.explain(job.id)
+        found = limited.jobs.explain(job.id)
 
     assert found.code == "retrying"
     assert found.says.endswith(", after 1 failed try.")
@@ -255,7 +255,7 @@ def test_one_that_runs_has_no_attempts_of_its_own_to_count(app: Rowlock) -> None
 
     @app.workflow(name="looking")
     async def looking(ctx: Context) -> None:
-        found = await app.aexplain(ctx.id)
+        found = await app.jobs.aexplain(ctx.id)
         seen.append(found.says)
         seen.extend(found.also)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Filter, JobCancelled, Rowlock
+from rowlock import Filter, Rowlock
+from rowlock.errors import JobCancelled
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db
@@ -157,11 +158,11 @@ def test_a_workflow_of_a_task_that_is_paused_waits_where_it_is(app: Rowlock, db:
 
     job = w.enqueue()
     drain(app)
-    app.pause(task="w", why="a rush")
+    app.tasks.pause("w", why="a rush")
     app.signal(job, "go")
     paused = ended(drain(app))
     row = db.execute("select state, waits_for from rowlock.jobs").fetchall()
-    app.resume(task="w")
+    app.tasks.resume("w")
 
     assert paused == ["blocked"]
     assert row == [("waiting", "pause")]
@@ -176,9 +177,9 @@ def test_a_workflow_of_a_queue_that_is_paused_is_not_claimed(app: Rowlock) -> No
         return "went"
 
     job = w.enqueue()
-    app.pause(queue="side")
+    app.queues.pause("side")
     paused = len(drain(app))
-    app.resume(queue="side")
+    app.queues.resume("side")
     drain(app)
 
     assert paused == 0

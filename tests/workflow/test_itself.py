@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import JobCancelled, JobFailed, Rowlock, WorkflowError, current_job
+from rowlock import Rowlock, current_job
+from rowlock.errors import JobCancelled, JobFailed, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db
@@ -29,7 +30,7 @@ def test_its_state_is_there_for_those_who_look_with_the_next_step_and_at_its_end
     async def w(ctx: Context) -> None:
         ctx.state["at"] = "start"
         await ctx.step(nothing)
-        seen.append(await asyncio.to_thread(lambda: app.get(ctx.id).record().workflow_state))
+        seen.append(await asyncio.to_thread(lambda: app.jobs.get(ctx.id).record().workflow_state))
         ctx.state["at"] = "waiting"
         await ctx.signal("go")
         ctx.state["at"] = "end"

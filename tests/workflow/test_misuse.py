@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import JobFailed, Rowlock, StepFailed, WorkflowError
+from rowlock import Rowlock
+from rowlock.errors import JobFailed, StepFailed, WorkflowError
 from rowlock.model.workflow.step import MOST_STEPS
 from rowlock.testing import drain
 from rowlock.workflow import execution as engine

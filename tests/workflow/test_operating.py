@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from rowlock import Context, Filter, Job, JobFailed, Rowlock, Workflow
+from rowlock import Context, Filter, Job, Rowlock, Workflow
+from rowlock.errors import JobFailed
 from rowlock.model.filter import LIVE
 from rowlock.model.stats.stats import Count
 from rowlock.testing import drain
@@ -156,7 +157,7 @@ def test_a_child_that_is_cancelled_tells_its_parent_by_a_worker(app: Rowlock, db
     drain(app, queues=["default"])
     child: UUID = one(db, "select id from rowlock.jobs where parent is not null")
 
-    app.get(child).cancel()
+    app.jobs.get(child).cancel()
     drain(app)
 
     assert job.result(timedelta(0)) == "ChildCancelled"
@@ -176,9 +177,9 @@ def test_a_parked_workflow_is_parked_to_lists_counts_previews_and_verbs_alike(ap
     cancelled = app.jobs.cancel(Filter(state=["ready", "waiting"]))
 
     assert by_state == {"waiting": set(), "parked": {for_signal, for_time}, "ready": {plain, later}, "running": set()}
-    assert (shown[for_signal], shown[for_time], app.get(for_time).record().state) == ("parked", "parked", "parked")
+    assert (shown[for_signal], shown[for_time], app.jobs.get(for_time).record().state) == ("parked", "parked", "parked")
     assert (counted.runnable, counted.delayed, counted.waiting, counted.parked) == (Count(1), Count(1), {}, Count(2))
     assert (hurried.count, hurried.passed_over) == (2, 2)
     assert cancelled.changed == 2
     assert {record.id for record in app.jobs.list(Filter(state="parked")).records} == {for_signal, for_time}
-    assert {record.status for record in app.workflows.list(status="parked").records} == {"parked"}
+    assert {record.state for record in app.workflows.list(Filter(state="parked")).records} == {"parked"}

@@ -11,14 +11,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rowlock import (
+from rowlock import Rowlock, RowlockError
+from rowlock.errors import (
     InvalidArguments,
     InvalidOption,
     JobNotFound,
     NotAWorkflow,
     PayloadTooLarge,
-    Rowlock,
-    RowlockError,
     SignalRefused,
     WorkflowError,
 )
@@ -37,7 +36,7 @@ def stored(db: Db) -> list[tuple[object, ...]]:
 def test_a_workflow_is_meant_by_its_id_its_key_or_its_handle(app: Rowlock, db: Db) -> None:
     job = put_workflow(db, key="checkout:9182")
 
-    answers = [app.signal(target, "paid") for target in (job, str(job), "checkout:9182", app.get(job))]
+    answers = [app.signal(target, "paid") for target in (job, str(job), "checkout:9182", app.jobs.get(job))]
 
     assert answers == [True] * 4
     assert [row[0] for row in stored(db)] == [job] * 4
@@ -48,7 +47,7 @@ def test_async_callers_say_the_same(app: Rowlock, db: Db) -> None:
 
     async def send() -> list[bool]:
         async with app:
-            handle = await app.aget(job)
+            handle = await app.jobs.aget(job)
             return [
                 await app.asignal("checkout:9182", "paid", {"by": "card"}, key="webhook-77"),
                 await handle.asignal("paid", {"by": "card"}, key="webhook-77"),
@@ -60,7 +59,7 @@ def test_async_callers_say_the_same(app: Rowlock, db: Db) -> None:
 
 
 def test_a_handle_sends_and_tells_a_duplicate(app: Rowlock, db: Db) -> None:
-    job = app.get(put_workflow(db, "waiting"))
+    job = app.jobs.get(put_workflow(db, "waiting"))
 
     answers = [job.signal("approved", {"by": "ada"}, key="form-1"), job.signal("approved", {"by": "bob"}, key="form-1")]
 
@@ -141,7 +140,7 @@ def test_names_and_keys_that_are_none_are_refused_before_any_sql(
 
 def test_a_sync_verb_has_no_place_on_a_loop(app: Rowlock, db: Db) -> None:
     job = put_workflow(db)
-    handle = app.get(job)
+    handle = app.jobs.get(job)
 
     async def send() -> None:
         with pytest.raises(RowlockError, match=r"await app.asignal"):

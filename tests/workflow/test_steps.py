@@ -17,8 +17,10 @@ import psycopg
 import pytest
 from pydantic import BaseModel
 
-from rowlock import CurrentJob, Rowlock, StepFailed
+from rowlock import Rowlock
+from rowlock.errors import StepFailed
 from rowlock.testing import drain
+from rowlock.types import CurrentJob
 from rowlock.workflow.context import Context
 from tests.rows import Db
 from tests.worker.working import one

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from rowlock import Context, JobNotFound, NotAWorkflow, Rowlock, current_job
+from rowlock import Context, Rowlock, current_job
+from rowlock.errors import JobNotFound, NotAWorkflow
 from rowlock.testing import drain
 from tests.rows import Db, put
 from tests.waiting import until
@@ -39,7 +40,7 @@ def test_a_workflow_whose_code_is_gone_ends_and_leaves_nothing_behind(app: Rowlo
     put_signal(db, job, "paid")
     child = put_workflow(db, "waiting", parent=job)
 
-    assert f"rowlock workflows terminate {job}" in str(app.explain(job).do)
+    assert f"rowlock workflows terminate {job}" in str(app.jobs.explain(job).do)
     assert app.workflows.terminate(job, by="ada", why="the code is gone") is True
     again = app.workflows.terminate(job)
 
@@ -52,7 +53,7 @@ def test_a_workflow_whose_code_is_gone_ends_and_leaves_nothing_behind(app: Rowlo
     assert one(db, "select cancel_at is not null from rowlock.jobs where id = %s", child)
     event = app.jobs.events(job)[0]
     assert (event.kind, event.actor, event.details["why"]) == ("terminated", "ada", "the code is gone")
-    assert "terminated" in str(app.explain(job))
+    assert "terminated" in str(app.jobs.explain(job))
 
 
 def test_one_that_runs_can_record_nothing_more_and_undoes_nothing(app: Rowlock, url: str, db: Db) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowlock import JobFailed, Rowlock, StepFailed
+from rowlock import Rowlock
+from rowlock.errors import JobFailed, StepFailed
 from rowlock.testing import adrain, drain
 from rowlock.workflow.context import Context
 from tests.faults.proxy import Cut, Proxy

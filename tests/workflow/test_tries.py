@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from rowlock import Cancel, JobCancelled, JobFailed, Retry, RetryAfter, Rowlock, Snooze, StepFailed
+from rowlock import Cancel, Retry, RetryAfter, Rowlock, Snooze
+from rowlock.errors import JobCancelled, JobFailed, StepFailed
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, JobCancelled, Retry, Rowlock, current_job
+from rowlock import Cancel, Retry, Rowlock, current_job
+from rowlock.errors import JobCancelled
 from rowlock.testing import drain
 from rowlock.worker.lease import Lease
 from rowlock.worker.run import Runner

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rowlock import Cancel, JobCancelled, JobFailed, Retry, Rowlock, WorkflowError, current_job
+from rowlock import Cancel, Retry, Rowlock, current_job
+from rowlock.errors import JobCancelled, JobFailed, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db
@@ -288,7 +289,7 @@ def test_one_that_is_cancelled_at_its_very_end_is_undone(app: Rowlock, db: Db) -
     async def w(ctx: Context) -> str:
         await ctx.step(shop.do, "a")
         ctx.undo(shop.undo, "a")
-        await asyncio.to_thread(lambda: app.get(ctx.id).cancel())
+        await asyncio.to_thread(lambda: app.jobs.get(ctx.id).cancel())
         return "done"
 
     w.enqueue()

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from rowlock import Context, InvalidArguments, Rowlock, Workflow
+from rowlock import Context, Rowlock, Workflow
+from rowlock.errors import InvalidArguments
 from rowlock.model.outcome import Blocked
 from rowlock.model.row import ClaimedJob
 from rowlock.store import claim, workers
@@ -102,7 +103,7 @@ def test_a_job_of_a_version_without_code_goes_on_where_a_migration_leads(app: Ro
 
 def test_a_workflow_that_sql_enqueued_without_a_version_waits_visibly(app: Rowlock, db: Db) -> None:
     declared(app, 1), declared(app, 2)
-    job = app.get(one(db, "select rowlock.enqueue('shop.checkout')"))
+    job = app.jobs.get(one(db, "select rowlock.enqueue('shop.checkout')"))
 
     work_until(app, lambda: blocked(db))
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from rowlock import JobFailed, Rowlock, SignalTimeout, WorkflowError
+from rowlock import Rowlock
+from rowlock.errors import JobFailed, SignalTimeout, WorkflowError
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
 from tests.rows import Db

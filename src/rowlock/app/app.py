@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
@@ -15,8 +15,8 @@ from uuid import UUID
 
 from rowlock.app.checks import check_optional_name
 from rowlock.app.enqueue import Enqueuer
-from rowlock.app.job import Job, send_signal, show
-from rowlock.app.registry import Tasks
+from rowlock.app.job import Job, send_signal
+from rowlock.app.registry import AppTasks, Tasks
 from rowlock.app.resources import Resources, call_unknown
 from rowlock.app.tasks import Call
 from rowlock.app.verbs import Exchange, Verb, athread, averb, refuse_in_loop, verb
@@ -24,18 +24,16 @@ from rowlock.db.address import find_address
 from rowlock.db.database import Database
 from rowlock.db.results import ResultWaiters
 from rowlock.errors import InvalidOption, RowlockError, TaskError
-from rowlock.model.filter import check_id
 from rowlock.model.names import unversioned
-from rowlock.model.pause import Pause
 from rowlock.model.spec import Handler, Keep
 from rowlock.worker.around import Around, Async, Plain, check_maker
 
 if TYPE_CHECKING:
     from rowlock.app.jobs import Jobs
+    from rowlock.app.queues import AppQueues
     from rowlock.app.schedules import Schedules
     from rowlock.app.workflows import Workflows
     from rowlock.model.checkup import Checkup
-    from rowlock.model.explanation import Explanation
     from rowlock.model.stats.series import Series
     from rowlock.model.stats.stats import Stats
     from rowlock.worker.worker import Worker
@@ -81,10 +79,10 @@ class Rowlock:
         self.arounds: list[Around] = []
         self.lifespan: Callable[[], Plain | Async] = partial(lifespan, self)
         self.keep = keep or Keep()
-        self.tasks = Tasks(self)
+        self.tasks = AppTasks(self)
         self.task = self.tasks.task  # @app.task, or @app.task(queue="mail", retry=Retry(attempts=5))
         self.workflow = self.tasks.workflow  # @app.workflow, or @app.workflow(version=2)
-        self.set_database(
+        self._set_database(
             Database(
                 lambda: find_address(url, embedded),
                 schema,
@@ -95,13 +93,13 @@ class Rowlock:
             )
         )
 
-    def set_database(self, database: Database) -> None:
+    def _set_database(self, database: Database) -> None:
         """Use this database from now on."""
-        self.database = database
+        self.database = self.tasks.database = database
         self.waiting_room = ResultWaiters(database)
         self._resources = Resources(database, self.waiting_room, self.tasks, self.keep)
         self.enqueuer = Enqueuer(self._resources)
-        for name in ("jobs", "schedules", "workflows"):  # made when they are first used
+        for name in ("jobs", "queues", "schedules", "workflows"):  # made when they are first used
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -110,6 +108,13 @@ class Rowlock:
         from rowlock.app.jobs import Jobs  # noqa: PLC0415  whoever only enqueues does without
 
         return Jobs(self._resources, self.enqueuer)
+
+    @cached_property
+    def queues(self) -> AppQueues:
+        """What operators read of queues, and their pauses."""
+        from rowlock.app.queues import AppQueues  # noqa: PLC0415  whoever only enqueues does without
+
+        return AppQueues(self._resources)
 
     @cached_property
     def schedules(self) -> Schedules:
@@ -125,10 +130,11 @@ class Rowlock:
 
         return Workflows(self._resources)
 
-    def looking(self, *, within: timedelta) -> Self:
-        """This app, read-only: on connections that cannot write, and whose statements take no longer than `within`."""
+    def read_only(self, *, timeout: timedelta) -> Self:
+        """This app on connections that cannot write, and whose statements take no longer than `timeout`."""
         reader = copy(self)
-        reader.set_database(self.database.read_only(timeout=within))
+        reader.tasks = copy(self.tasks)
+        reader._set_database(self.database.read_only(timeout=timeout))  # noqa: SLF001  a copy of this one
         return reader
 
     # Declaring tasks
@@ -155,25 +161,19 @@ class Rowlock:
 
     def enqueue(self, name: str, /, *args: object, **kwargs: object) -> Job[Any]:
         """Enqueue by name, for code that cannot import the task; arguments by name unless this process knows it."""
-        return self.enqueue_call(self.call(name, args, kwargs))
+        return self.call(name, *args, **kwargs).enqueue()
 
     async def aenqueue(self, name: str, /, *args: object, **kwargs: object) -> Job[Any]:
         """Enqueue by name, for code that cannot import the task; arguments by name unless this process knows it."""
-        return await self.aenqueue_call(self.call(name, args, kwargs))
+        return await self.call(name, *args, **kwargs).aenqueue()
 
-    def call(self, name: str, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> Call[Any]:
-        """A call by the task's name; NAME@VERSION is one version of a workflow."""
+    def call(self, name: str, /, *args: object, **kwargs: object) -> Call[Any]:
+        """A call by name as a value, for `enqueue_many` and `app.schedules.add`: of the same arguments as `enqueue`.
+
+        NAME@VERSION is one version of a workflow.
+        """
         task = self.tasks.get(*unversioned(name))
-        return call_unknown(self, name, args, kwargs or {}) if task is None else task.bind(*args, **(kwargs or {}))
-
-    @verb("enqueue", instead="await task.aenqueue(…)")
-    def enqueue_call(self, call: Call[R]) -> Verb[Job[R]]:
-        """Enqueue one call."""
-        return (yield from self.enqueuer.many([call]))[0]
-
-    async def aenqueue_call(self, call: Call[R]) -> Job[R]:
-        """Enqueue one call; concurrent calls without a connection or a key share a commit."""
-        return await self.enqueuer.aone(call)
+        return call_unknown(self, name, args, kwargs) if task is None else task.bind(*args, **kwargs)
 
     @verb("app")
     def enqueue_many(self, calls: Iterable[Call[R]], *, connection: object | None = None) -> Verb[list[Job[R]]]:
@@ -189,25 +189,7 @@ class Rowlock:
         """
         return self.database.within.lend(connection)
 
-    # Jobs and workflows
-
-    @verb("app")
-    def get(self, job_id: UUID | str) -> Verb[Job[Any]]:
-        """The job of that id, live or ended; JobNotFound if there is none."""
-        record = yield from Exchange(self.database, partial(show, check_id(job_id)), atomic=False)
-        return self._resources.job(str(record.id), task=record.task, version=record.version, queue=record.queue)
-
-    aget = averb(get)
-
-    @verb("app")
-    def explain(self, job_id: UUID | str) -> Verb[Explanation]:
-        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
-        from rowlock.explain import explain_job  # noqa: PLC0415  whoever only enqueues does without
-
-        explaining = partial(explain_job, check_id(job_id), known=self.tasks.handler, keep=self.keep)
-        return (yield from Exchange(self.database, explaining))
-
-    aexplain = averb(explain)
+    # Workflows
 
     @verb("app")
     def signal(
@@ -235,48 +217,6 @@ class Rowlock:
     asignal = averb(signal)
 
     # Operating
-
-    @verb("app")
-    def pause(
-        self,
-        *,
-        queue: str | None = None,
-        task: str | None = None,
-        until: datetime | None = None,
-        duration: timedelta | None = None,
-        why: str | None = None,
-        by: str | None = None,
-    ) -> Verb[Pause]:
-        """Start no more jobs of a queue or of a task: until then, for so long, or until somebody resumes.
-
-        A name that nobody uses yet is taken as it is, as `enqueue` takes a queue's; those that people type are checked
-        by `rowlock queues pause` and by the dashboard.
-        """
-        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
-
-        return pauses.pause(self.database, queue=queue, task=task, until=until, duration=duration, why=why, by=by)
-
-    apause = averb(pause)
-
-    @verb("app")
-    def resume(
-        self, *, queue: str | None = None, task: str | None = None, why: str | None = None, by: str | None = None
-    ) -> Verb[bool]:
-        """Let a queue or a task go on; returns whether it was paused."""
-        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
-
-        return pauses.resume(self.database, queue=queue, task=task, why=why, by=by)
-
-    aresume = averb(resume)
-
-    @verb("app")
-    def pauses(self) -> Verb[list[Pause]]:
-        """The pauses that hold now."""
-        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
-
-        return pauses.listed(self.database)
-
-    apauses = averb(pauses)
 
     @verb("app")
     def stats(self) -> Verb[Stats]:

@@ -53,9 +53,9 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def enough_after(within: timedelta | None) -> Callable[[], bool]:
+def enough_after(time_limit: timedelta | None) -> Callable[[], bool]:
     """A function that is true once so much time has passed from now on; without a limit it never is."""
-    if within is None:
+    if time_limit is None:
         return lambda: False
-    end = time.monotonic() + within.total_seconds()
+    end = time.monotonic() + time_limit.total_seconds()
     return lambda: time.monotonic() >= end

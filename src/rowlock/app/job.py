@@ -209,8 +209,6 @@ class Job(Generic[R_co]):
                 raise self._failed(ending)
             case "cancelled":
                 raise JobCancelled(self.id, self.task, ending.reason or "no reason given")
-            case "skipped":
-                raise NoResult(self.id, f"job {self._id} of {self.task} was skipped: {ending.reason}")
             case _:
                 raise self._missing(uncommitted=uncommitted, seen=ending.seen)
 

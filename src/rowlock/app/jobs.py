@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from rowlock.app.checks import check_actor, check_limit, check_optional_id, check_why, enough_after
@@ -29,6 +29,9 @@ from rowlock.store.find import pages
 from rowlock.store.operations import Act, BulkOperation
 from rowlock.store.query import Conversation, alone
 from rowlock.store.schema import make_partitions
+
+if TYPE_CHECKING:
+    from rowlock.model.explanation import Explanation
 
 __all__ = ["Cursor", "Done", "Event", "FailureGroup", "Failures", "Jobs", "Page", "Pause", "Preview", "VerbName"]
 
@@ -63,41 +66,42 @@ class Jobs:
         *,
         limit: int = 50,
         before: UUID | Cursor | str | None = None,
-        within: timedelta | None = None,
+        time_limit: timedelta | None = None,
     ) -> Verb[Page]:
         """The newest jobs that match, live and ended; `before` is the `next` of the page before.
 
         Only ended ones are listed by when they ended, latest first: with an ended state, or `ended_after`.
-        With `within` it looks for about so long and returns what it has found; if there is a `next`, there may be more.
+        With `time_limit` it looks for about so long and returns what it has found; if there is a `next`, there may be
+        more.
         """
         most, start = check_limit(limit), start_of(filter, before)
-        return self._read(lambda: pages.page(filter, limit=most, before=start, enough=enough_after(within)))
+        return self._read(lambda: pages.page(filter, limit=most, before=start, enough=enough_after(time_limit)))
 
     alist = averb(list)  # noqa: A003  the verb above
 
     @verb("app.jobs")
     def failures(
-        self, filter: Filter = _EVERY, *, most: int = 10_000, within: timedelta | None = None
+        self, filter: Filter = _EVERY, *, most: int = 10_000, time_limit: timedelta | None = None
     ) -> Verb[Failures]:
         """Failed jobs in groups, by task and error: what went wrong, how often, and since when.
 
         Errors are alike if their types are, and their messages but for numbers, ids and what stands in quotes. It
-        counts the `most` that ended last, or, with `within`, as many as about so long allows; `back_to` of what it
+        counts the `most` that ended last, or, with `time_limit`, as many as about so long allows; `back_to` of what it
         returns says how far that went. `Filter(ended_after=…)` says since when.
         """
         if filter.states not in (None, {"failed"}):
             raise InvalidOption(f"state={shown(filter.state)}: failures() is about failed jobs; leave the state out")
         if type(most) is not int or not 1 <= most <= _MOST_COUNTED:
             raise InvalidOption(f"most={shown(most)} is out of range; use 1 to {_MOST_COUNTED:,}")
-        return self._read(lambda: pages.failure_groups(filter, most=most, enough=enough_after(within)))
+        return self._read(lambda: pages.failure_groups(filter, most=most, enough=enough_after(time_limit)))
 
     afailures = averb(failures)
 
     @verb("app.jobs")
-    def preview(self, verb: VerbName, filter: Filter, *, within: timedelta | None = None) -> Verb[Preview]:
-        """What a verb would do now, without doing it; with `within`, as far as about so long shows."""
+    def preview(self, verb: VerbName, filter: Filter, *, time_limit: timedelta | None = None) -> Verb[Preview]:
+        """What a verb would do now, without doing it; with `time_limit`, as far as about so long shows."""
         named = verb_named(verb)
-        return self._read(lambda: pages.preview(filter, named, enough=enough_after(within)))
+        return self._read(lambda: pages.preview(filter, named, enough=enough_after(time_limit)))
 
     apreview = averb(preview)
 
@@ -116,7 +120,7 @@ class Jobs:
         return (yield from Exchange(self._database, begin, atomic=False))
 
     # Changing all that match: newest first, a window at a time, each in a transaction of its own. So locks are short,
-    # and a verb that is stopped in the middle goes on from where it stood.
+    # and a verb that is stopped in the middle goes on from where it stood. An empty filter is refused (Filter.all).
 
     @verb("app.jobs")
     def retry(
@@ -130,7 +134,7 @@ class Jobs:
     ) -> Verb[Done]:
         """Run ended jobs again, each under its old id and with all its attempts before it.
 
-        These are failed jobs; cancelled, succeeded and skipped ones only if the filter's `state` names them, and are
+        These are failed jobs; cancelled and succeeded ones only if the filter's `state` names them, and are
         passed over otherwise, as is a job whose key is held by another one now. A job that was cancelled before its
         time keeps its `run_at`. A workflow goes on from the step that has failed; if something was
         undone, or it had succeeded, it starts from the beginning.
@@ -243,6 +247,24 @@ class Jobs:
     # One job
 
     @verb("app.jobs")
+    def get(self, job_id: UUID | str) -> Verb[Job[Any]]:
+        """The job of that id, live or ended; JobNotFound if there is none."""
+        record = yield from Exchange(self._database, partial(show, check_id(job_id)), atomic=False)
+        return self._resources.job(str(record.id), task=record.task, version=record.version, queue=record.queue)
+
+    aget = averb(get)
+
+    @verb("app.jobs")
+    def explain(self, job_id: UUID | str) -> Verb[Explanation]:
+        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        from rowlock.explain import explain_job  # noqa: PLC0415  whoever does not ask why does without
+
+        explaining = partial(explain_job, check_id(job_id), known=self._resources.tasks.handler, keep=self._keep)
+        return (yield from Exchange(self._database, explaining))
+
+    aexplain = averb(explain)
+
+    @verb("app.jobs")
     def edit(
         self, job_id: UUID | str, *, args: Mapping[str, object], by: str | None = None, why: str | None = None
     ) -> Verb[tuple[str, ...]]:
@@ -292,7 +314,7 @@ def _work(
     on_ended: Act | None = None,
 ) -> BulkOperation:
     verb = VERBS[name]
-    verb.states(filter)  # refuses what it cannot change
+    verb.check(filter)
     return BulkOperation(verb, filter, check_actor(by), check_why(why), on_live, on_ended)
 
 

@@ -24,37 +24,33 @@ T = TypeVar("T")
 
 def pause(
     database: Database,
+    kind: Kind,
+    name: str,
     *,
-    queue: str | None,
-    task: str | None,
     until: datetime | None,
     duration: timedelta | None,
     why: str | None,
     by: str | None,
 ) -> Verb[Pause]:
     """Begin a pause: a row, so it outlives every process, and holds for every worker from its commit on."""
-    kind, name = _named(queue, task)
+    name = _checked(kind, name)
     check_end(until, duration)
     query = store.pause(kind=kind, name=name, until=until, duration=duration, actor=check_actor(by), why=check_why(why))
     return (yield from Exchange(database, partial(_with_event, query)))[0]
 
 
-def resume(database: Database, *, queue: str | None, task: str | None, why: str | None, by: str | None) -> Verb[bool]:
+def resume(database: Database, kind: Kind, name: str, *, why: str | None, by: str | None) -> Verb[bool]:
     """End a pause; then release the jobs of its task, each chunk in a transaction of its own."""
-    kind, name = _named(queue, task)
+    name = _checked(kind, name)
     query = store.resume(kind=kind, name=name, actor=check_actor(by), why=check_why(why))
     ended = yield from Exchange(database, partial(_with_event, query))
-    while task is not None and (yield from Exchange(database, partial(alone, store.release(task)))) != [0]:
+    while kind == "task" and (yield from Exchange(database, partial(alone, store.release(name)))) != [0]:
         pass
     return bool(ended)
 
 
-def _named(queue: str | None, task: str | None) -> tuple[Kind, str]:
-    if queue is not None and task is None:
-        return "queue", check_queue(queue)
-    if task is not None and queue is None:
-        return "task", check_task(task)
-    raise InvalidOption("give queue= or task=, one of them: a pause is of a queue or of a task")
+def _checked(kind: Kind, name: str) -> str:
+    return check_queue(name) if kind == "queue" else check_task(name)
 
 
 def _with_event(query: Query[T]) -> Conversation[list[T]]:
@@ -63,9 +59,10 @@ def _with_event(query: Query[T]) -> Conversation[list[T]]:
     return (yield query)
 
 
-def listed(database: Database) -> Verb[list[Pause]]:
-    """List the pauses that hold now."""
-    return (yield from Exchange(database, partial(alone, store.listed()), atomic=False))
+def listed(database: Database, kind: Kind) -> Verb[tuple[Pause, ...]]:
+    """List the pauses of queues, or of tasks, that hold now."""
+    found = yield from Exchange(database, partial(alone, store.listed()), atomic=False)
+    return tuple(one for one in found if getattr(one, kind) is not None)
 
 
 def check_end(until: datetime | None, duration: timedelta | None) -> None:

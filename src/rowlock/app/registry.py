@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from rowlock.app.tasks import NO_JITTER, Task
+from rowlock.app.verbs import Verb, averb, verb
 from rowlock.app.workflow import DeclaringWorkflows, Workflow, carried
+from rowlock.db.database import Database
 from rowlock.errors import TaskError
 from rowlock.model.names import versioned
-from rowlock.model.pause import Breaker
+from rowlock.model.pause import Breaker, Pause
 from rowlock.model.payload.signature import default_name
 from rowlock.model.retry import Retry
 from rowlock.model.spec import DEFAULT_QUEUE, Handler, Keep, TaskSpec
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 
 class TaskDecorator(Protocol):
     """What `@app.task(…)` returns."""
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, R]) -> Task[P, R, R]: ...
 
 
 class EveryDecorator(Protocol):
@@ -38,12 +41,12 @@ class EveryDecorator(Protocol):
 
     @overload
     def __call__(self, task: Workflow[P, R]) -> Workflow[P, R]: ...
+    @overload  # a task is called like a function, but it is taken as what it is
+    def __call__(self, task: Task[P, R, C]) -> Task[P, R, C]: ...  # type: ignore[overload-overlap]
     @overload
-    def __call__(self, task: Task[P, R]) -> Task[P, R]: ...
+    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, task: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
-    @overload
-    def __call__(self, task: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, task: Callable[P, R]) -> Task[P, R, R]: ...
 
 
 class Declaring:
@@ -53,9 +56,9 @@ class Declaring:
         self._tasks = tasks
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R]) -> Task[P, R]: ...
+    def __call__(self, function: Callable[P, R]) -> Task[P, R, R]: ...
     @overload
     def __call__(
         self,
@@ -212,3 +215,48 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+class AppTasks(Tasks):
+    """The tasks of an app: those that this process declares, by name, and the pauses of tasks, declared here or not."""
+
+    database: Database  # the app's
+
+    @verb("app.tasks")
+    def pause(
+        self,
+        task: str,
+        *,
+        until: datetime | None = None,
+        duration: timedelta | None = None,
+        why: str | None = None,
+        by: str | None = None,
+    ) -> Verb[Pause]:
+        """Start no more jobs of a task, whatever their queue: until then, for so long, or until somebody resumes it.
+
+        A name that nobody uses yet is taken as it is; those that people type are checked by `rowlock tasks pause` and
+        by the dashboard.
+        """
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
+        return pauses.pause(self.database, "task", task, until=until, duration=duration, why=why, by=by)
+
+    apause = averb(pause)
+
+    @verb("app.tasks")
+    def resume(self, task: str, *, why: str | None = None, by: str | None = None) -> Verb[bool]:
+        """Let a task go on; returns whether it was paused."""
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
+        return pauses.resume(self.database, "task", task, why=why, by=by)
+
+    aresume = averb(resume)
+
+    @verb("app.tasks")
+    def pauses(self) -> Verb[tuple[Pause, ...]]:
+        """The pauses of tasks that hold now."""
+        from rowlock.app import pauses  # noqa: PLC0415  whoever only enqueues does without
+
+        return pauses.listed(self.database, "task")
+
+    apauses = averb(pauses)

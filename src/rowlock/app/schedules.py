@@ -98,7 +98,7 @@ class Schedules:
     ) -> Verb[Schedule]:
         """Make jobs of this call by a rule, a cron expression or an interval; ScheduleError if the name is taken.
 
-        `task.bind(…)`, `task.using(queue=…).bind(…)` and `app.call("module.task", kwargs={…})` give calls.
+        `task.bind(…)`, `task.using(queue=…).bind(…)` and `app.call("module.task", x=…)` give calls.
         """
         spec = schedule_spec(
             call, name=name, rule=rule, tz=tz, jitter=jitter, overlap=overlap, catch_up=catch_up, at_boot=at_boot

@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec
+
+from typing_extensions import TypeVar  # typing's own has no default before Python 3.13
 
 from rowlock.app.job import Job
 from rowlock.app.verbs import Verb, verb
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
+Called_co = TypeVar("Called_co", covariant=True, default=Any)
 
 NO_JITTER = timedelta(0)
 
 
-class Task(Generic[P, R_co]):
-    """A function that can be enqueued. Calling it runs it here and now, as the plain function it is."""
+class Task(Generic[P, R_co, Called_co]):
+    """A function that can be enqueued. Calling it runs it here and now, as the plain function it is.
+
+    `Task[[int], str]` is one whose jobs take an int and result in a str, be its function plain or async. A third
+    parameter is what a call of it returns: of an async one, a coroutine.
+    """
 
     # How many of the function's parameters, from the first on, the worker provides.
     provided: ClassVar[int] = 0
@@ -63,8 +70,9 @@ class Task(Generic[P, R_co]):
         """The name under which its jobs are stored."""
         return self.spec.name
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  R, or a coroutine of R
-        return self.function(*args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Called_co:
+        called: Called_co = self.function(*args, **kwargs)
+        return called
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"

@@ -25,7 +25,7 @@ R_co = TypeVar("R_co", covariant=True)
 CarryFunction = TypeVar("CarryFunction", bound=Carry)
 
 
-class Workflow(Task[P, R_co]):
+class Workflow(Task[P, R_co, Never]):
     """A function that remembers what it has done: it is enqueued as a task is, and goes on where it was."""
 
     provided: ClassVar[int] = 1  # its Context

@@ -17,9 +17,10 @@ from rowlock.db.database import Database
 from rowlock.errors import RowlockError
 from rowlock.model.failure import describe
 from rowlock.model.names import versioned
+from rowlock.model.record import State
 from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Handler
-from rowlock.model.workflow.record import CheckedWorkflow, Verdict, WorkflowCheck, WorkflowStatus
+from rowlock.model.workflow.record import CheckedWorkflow, Verdict, WorkflowCheck
 from rowlock.model.workflow.step import StoredStep
 from rowlock.store import schema
 from rowlock.store.query import Conversation
@@ -32,8 +33,8 @@ from rowlock.workflow.check import ReplayEnvironment, difference
 
 T = TypeVar("T")
 
-LIVE: Final[tuple[WorkflowStatus, ...]] = ("waiting", "parked", "ready", "running")
-ENDED: Final[tuple[WorkflowStatus, ...]] = ("succeeded", "failed", "cancelled")
+LIVE: Final[tuple[State, ...]] = ("waiting", "parked", "ready", "running")
+ENDED: Final[tuple[State, ...]] = ("succeeded", "failed", "cancelled")
 # So many are read at once, each with all that it remembers.
 _AT_ONCE: Final = 20
 
@@ -54,7 +55,7 @@ class Check:
     ) -> None:
         self._reading = Exchange(database, self._read, atomic=False)
         self._handlers = handlers
-        self._wanted = WorkflowFilter(workflow=workflow, statuses=(*LIVE, *ENDED) if ended else LIVE)
+        self._wanted = WorkflowFilter(workflow=workflow, states=(*LIVE, *ENDED) if ended else LIVE)
         self._left = limit
         self._before: UUID | None = None
         self._is_whole = False
@@ -97,7 +98,7 @@ class Check:
         self._before, self._is_whole = some.next, some.next is None
         for one, steps in some.found:
             handler = self._handlers.get(versioned(one.workflow, one.version))
-            if handler is None or (handler.version != one.version and one.status in ENDED):
+            if handler is None or (handler.version != one.version and one.state in ENDED):
                 self._add(one, "no code", None)
                 continue
             if handler.version == one.version:
@@ -109,7 +110,7 @@ class Check:
 
     def _add(self, one: RecalledWorkflow, verdict: Verdict, fault: str | None) -> None:
         self._checked.append(
-            CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.status, one.key, verdict, fault)
+            CheckedWorkflow(UUID(one.id), one.workflow, one.version, one.state, one.key, verdict, fault)
         )
 
 
@@ -126,7 +127,7 @@ async def _replayed(one: RecalledWorkflow, handler: Handler, steps: list[StoredS
 def _carried_over(one: RecalledWorkflow, handler: Handler) -> str | None:
     """Why the state of a workflow whose version is gone could not be carried over to the code that there is."""
     try:
-        state = json.loads(one.state or "{}")
+        state = json.loads(one.workflow_state or "{}")
         for carry in handler.carries:
             state = carry(state)
         json.dumps(state, allow_nan=False)

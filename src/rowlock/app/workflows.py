@@ -3,12 +3,14 @@
 The rest, cancel and retry before all, is done with `app.jobs`, as with any job.
 """
 
+# ruff: noqa: A002  a filter is called filter
+
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, get_args
+from typing import Any, Final
 from uuid import UUID
 
 from rowlock.app.checks import check_actor, check_limit, check_optional_id, check_optional_name, check_why, enough_after
@@ -17,11 +19,11 @@ from rowlock.app.resources import Resources
 from rowlock.app.verbs import Exchange, Verb, averb, refuse_in_loop, verb
 from rowlock.app.workflow_check import Check
 from rowlock.errors import InvalidOption, NotAWorkflow
-from rowlock.model.filter import check_id
+from rowlock.model.filter import STATES, Filter, check_id
 from rowlock.model.ids import new_id
 from rowlock.model.names import MAX_KEY, check_text, check_version, shown
 from rowlock.model.record import JobRecord
-from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck, WorkflowPage, WorkflowRecord, WorkflowStatus
+from rowlock.model.workflow.record import CheckedWorkflow, WorkflowCheck, WorkflowPage, WorkflowRecord
 from rowlock.model.workflow.timeline import Timeline, TimelineBranch, TimelineChild, TimelineSignal, TimelineStep
 from rowlock.store.operations import cancel_one
 from rowlock.store.query import Conversation
@@ -42,7 +44,8 @@ __all__ = [
     "Workflows",
 ]
 
-STATUSES: Final[tuple[WorkflowStatus, ...]] = get_args(WorkflowStatus)
+_EVERY: Final = Filter()
+_COMPARED: Final = ("state", "task", "queue", "key")
 
 
 class Workflows:
@@ -58,26 +61,25 @@ class Workflows:
     @verb("app.workflows")
     def list(
         self,
+        filter: Filter = _EVERY,
         *,
-        workflow: str | None = None,
         version: int | None = None,
-        status: WorkflowStatus | Iterable[WorkflowStatus] | None = None,
-        queue: str | None = None,
-        key: str | None = None,
         limit: int = 50,
         before: UUID | str | None = None,
-        within: timedelta | None = None,
+        time_limit: timedelta | None = None,
     ) -> Verb[WorkflowPage]:
         """The newest workflows that match, live and ended; `before` is the `next` of the page before.
 
-        With `within` it looks for about so long and returns what it has found; if there is a `next`, there may be more.
+        The filter is by `state`, `task` (its name), `queue` and `key`; `app.jobs.list` takes all of a filter, and lists
+        workflows too. With `time_limit` it looks for about so long and returns what it has found; if there is a
+        `next`, there may be more.
         """
-        wanted = _wanted(workflow, version, status, queue, key)
+        wanted = _wanted(filter, version)
         most, start = check_limit(limit), check_optional_id(before)
         return (
             yield from Exchange(
                 self._database,
-                lambda: records.page(wanted, limit=most, before=start, enough=enough_after(within)),
+                lambda: records.page(wanted, limit=most, before=start, enough=enough_after(time_limit)),
                 atomic=False,
             )
         )
@@ -209,29 +211,19 @@ def _has_terminated(job_id: UUID, ended: Terminated) -> bool:
     return ended.answer == "terminated"
 
 
-def _wanted(
-    workflow: str | None,
-    version: int | None,
-    status: WorkflowStatus | Iterable[WorkflowStatus] | None,
-    queue: str | None,
-    key: str | None,
-) -> WorkflowFilter:
+def _wanted(filter: Filter, version: int | None) -> WorkflowFilter:
+    if others := sorted(filter.to_dict().keys() - _COMPARED):
+        raise InvalidOption(
+            f"app.workflows.list filters by {', '.join(_COMPARED)}, not by {', '.join(others)}; app.jobs.list does, "
+            "and lists workflows too"
+        )
     return WorkflowFilter(
-        workflow=check_optional_name("workflow", workflow),
+        workflow=filter.task,
         version=_check_version(version),
-        statuses=None if status is None else _statuses(status),
-        queue=check_optional_name("queue", queue),
-        key=check_optional_name("key", key, MAX_KEY),
+        states=None if filter.states is None else tuple(one for one in STATES if one in filter.states),
+        queue=filter.queue,
+        key=filter.key,
     )
-
-
-def _statuses(status: WorkflowStatus | Iterable[WorkflowStatus]) -> tuple[WorkflowStatus, ...]:
-    if not isinstance(status, Iterable):
-        raise InvalidOption(f"status={shown(status)} must be a str or several; use {', '.join(STATUSES)}")
-    named = (status,) if isinstance(status, str) else tuple(status)
-    if unknown := [one for one in named if one not in STATUSES]:
-        raise InvalidOption(f"status {shown(unknown[0])} is none of {', '.join(STATUSES)}")
-    return named
 
 
 def _check_version(version: int | None) -> int | None:

@@ -33,7 +33,7 @@ def explain(choice: AppChoice, *, job_id: UUID | str, as_json: bool) -> None:
     """
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
-        found = masked(app.explain(job_id))
+        found = masked(app.jobs.explain(job_id))
     if as_json:
         print_json(found.to_dict())
     else:

@@ -41,7 +41,7 @@ def list_queues(choice: AppChoice, *, as_json: bool) -> None:
     """
     with open_app(choice) as app:
         stats = app.stats()
-        pauses = {pause.queue: pause for pause in masked(app.pauses()) if pause.queue is not None}
+        pauses = {str(pause.queue): pause for pause in masked(app.queues.pauses())}
     if as_json:
         print_json({"queues": [queue_facts(name, stats, pauses.get(name)) for name in stats.queues]})
     elif stats.queues:
@@ -116,7 +116,7 @@ def show(choice: AppChoice, *, name: str, as_json: bool) -> None:
     """Show one queue, whether and why it is paused, and the workers that look into it."""
     with open_app(choice) as app:
         stats = app.stats()
-        pause = masked(next((pause for pause in app.pauses() if pause.queue == name), None))
+        pause = masked(next((pause for pause in app.queues.pauses() if pause.queue == name), None))
     if name not in stats.queues:
         nothing_matched(f"no job, worker, setting or pause names a queue {text.line(repr(name))}")
     workers = [worker for worker in stats.fleet.workers or () if name in worker.queues]

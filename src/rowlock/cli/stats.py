@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import click
@@ -44,7 +44,7 @@ def stats(choice: AppChoice, *, watch: bool, as_json: bool) -> None:
 
 def _look(app: Rowlock, *, as_json: bool) -> None:
     found = masked(app.stats())
-    pauses = masked(app.pauses())
+    pauses = masked((*app.queues.pauses(), *app.tasks.pauses()))
     totals = _last_hour(app)
     if as_json:
         print_json({**found.to_dict(), "last_hour": totals, "pauses": [pause.to_dict() for pause in pauses]})
@@ -62,7 +62,7 @@ def _last_hour(app: Rowlock) -> dict[str, int] | None:
     return {name: sum(getattr(point, name) for point in points) for name in _OUTCOMES}
 
 
-def _show(found: Stats, pauses: list[Pause], totals: dict[str, int] | None) -> None:
+def _show(found: Stats, pauses: Sequence[Pause], totals: dict[str, int] | None) -> None:
     from rowlock.cli.shared.tables import print_facts  # noqa: PLC0415  draws
 
     click.echo(f"{text.instant(found.at)}, rates over {text.span(found.window)}")

@@ -29,7 +29,7 @@ def list_tasks(choice: AppChoice, *, as_json: bool) -> None:
     """List tasks: how fast they run, how long they take, how many have failed."""
     with open_app(choice) as app:
         stats = app.stats()
-        pauses = {pause.task: pause for pause in masked(app.pauses()) if pause.task is not None}
+        pauses = {str(pause.task): pause for pause in masked(app.tasks.pauses())}
     if as_json:
         print_json({"tasks": [_task_facts(name, stats, pauses.get(name)) for name in stats.tasks]})
     elif stats.tasks:

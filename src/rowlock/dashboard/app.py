@@ -57,7 +57,7 @@ class Dashboard:
         webhooks: Sequence[str] | None = None,
     ) -> None:
         self.app = app
-        self.reader = app.looking(within=STATEMENT_TIMEOUT)
+        self.reader = app.read_only(timeout=STATEMENT_TIMEOUT)
         self.endpoints = Endpoints(
             self.reader if read_only else app,  # so that PostgreSQL itself refuses, whatever gets that far
             self.reader,

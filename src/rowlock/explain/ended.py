@@ -27,11 +27,8 @@ def how_it_ended(situation: Situation, record: JobRecord) -> Cause:
             return _succeeded(situation, record)
         case "failed":
             return _failed(situation, record)
-        case "cancelled":
-            return _cancelled(situation, record)
         case _:
-            says = f"It was skipped at {_ended(situation, record)}{because(record.reason)}."
-            return Cause("skipped", says, facts=_facts(record))
+            return _cancelled(situation, record)
 
 
 def _succeeded(situation: Situation, record: JobRecord) -> Cause:

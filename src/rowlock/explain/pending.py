@@ -150,12 +150,8 @@ def _waiting(situation: Situation, record: JobRecord, *, fits: bool) -> Cause:
             return _set_aside(situation, record)
         case "code":
             return _lacks_code(situation, record, fits=fits)
-        case "suspect":
-            return _suspect(situation, record)
-        case "parents":
-            return Cause("parents", f"It waits for the jobs that it comes after{because(record.reason)}.")
         case _:
-            return Cause("limit", f"It waits for a place within a limit{because(record.reason)}.")
+            return _suspect(situation, record)
 
 
 def _set_aside(situation: Situation, record: JobRecord) -> Cause:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final, get_args
 from uuid import UUID
@@ -25,6 +25,8 @@ _MAX_REASON: Final = 4096
 class Filter:
     """Which jobs: those to which everything that is given here applies; without anything, every job.
 
+    Lists take an empty filter; what changes jobs refuses one, for it may be empty by mistake: `Filter.all()` says it.
+
     `state` may be one or several. `args` names arguments and the JSON value that each must equal. `error` is the type
     of the last error, `ConnectionError` in whatever module; `reason` is why a job failed, was cancelled or waits.
     `since` and `until` say when it was created; one whose enqueuer's clock was over a day slow may escape `since`.
@@ -44,6 +46,14 @@ class Filter:
     error: str | None = None
     reason: str | None = None
     ids: Iterable[UUID | str] | None = None
+    _is_all: bool = field(default=False, init=False, repr=False)
+
+    @classmethod
+    def all(cls) -> Filter:
+        """Every job, on purpose."""
+        every = cls()
+        object.__setattr__(every, "_is_all", True)
+        return every
 
     def __post_init__(self) -> None:
         # Names are checked less strictly than at enqueue: jobs may have come in by SQL, and must be found.
@@ -74,13 +84,18 @@ class Filter:
         return self.ids is None and (self.is_of_ended or (self.state is not None and LIVE.isdisjoint(self.state)))
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is given, nor that every job is meant."""
+        return not self._is_all and not self.to_dict()
+
+    @property
     def args_json(self) -> str | None:
         """The arguments as JSON."""
         return None if self.args is None else encode_untyped(self.args)
 
     def to_dict(self) -> dict[str, Any]:
         """What was given, as JSON knows it."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         return {name: plain(value) for name, value in given.items() if value is not None}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Succeeded(NamedTuple):
@@ -51,9 +51,12 @@ class HandedBack:
 
 
 class Blocked(NamedTuple):
-    """The job waits, visible: for `code`, as this worker's does not fit it, or for the end of a `pause` of its task."""
+    """The job waits, visible: for `code`, as this worker's does not fit it, or for the end of a `pause` of its task.
 
-    waits_for: str
+    A `suspect` has stopped two workers, and waits for one that runs no other such job.
+    """
+
+    waits_for: Literal["code", "pause", "suspect"]
     reason: str
 
 
@@ -61,7 +64,7 @@ class Parked(NamedTuple):
     """A workflow waits, and holds nothing: for so many wakes, or for the first of its steps that is due, or both."""
 
     wakes_at: int | None
-    waits_for: str | None  # signal or children; None: only for the time
+    waits_for: Literal["signal", "children"] | None  # None: only for the time
     since: str | None = None  # what was due by then, the attempt has seen: the rest counts
     undoing: bool = False  # between two tries to undo
 

@@ -34,13 +34,13 @@ class Pause(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """A circuit breaker: when so many attempts of a task have failed `within` so long, on all workers, it is paused.
+    """A circuit breaker: when so many attempts of a task have failed within a `window`, on all workers, it is paused.
 
     It goes on by itself after `pause`, or when somebody resumes it.
     """
 
     failures: int = 20
-    within: timedelta = timedelta(minutes=1)
+    window: timedelta = timedelta(minutes=1)
     pause: timedelta = timedelta(minutes=5)
 
     def __post_init__(self) -> None:
@@ -50,12 +50,12 @@ class Breaker:
             raise InvalidOption(
                 f"Breaker(failures={shown(self.failures)}) is out of range; use 1 (the first one) to {MOST_FAILURES:,}"
             )
-        _check_span("within", self.within)
+        _check_span("window", self.window)
         _check_span("pause", self.pause)
 
     def why(self, error: str) -> str:
         """Why the task is paused, in words; `error` is the type of the last one."""
-        return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.within)}, the last: {error}"
+        return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.window)}, the last: {error}"
 
 
 def _check_span(name: str, value: timedelta) -> None:

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from rowlock.model.plain import Plain
 
-State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled", "skipped"]
+State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)

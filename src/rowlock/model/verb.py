@@ -43,6 +43,15 @@ class Verb:
         """Its name within a sentence: run next."""
         return self.name.replace("_", " ")
 
+    def check(self, asked: Filter) -> None:
+        """Refuse a filter that asks for jobs that the verb cannot change, or that is empty, maybe by mistake."""
+        if asked.is_empty:
+            raise InvalidOption(
+                f"this filter is empty, so {self.name} would be for every job; say which ones, by state=, queue=, "
+                "task=, ids= or another field, or write Filter.all() if every job is meant"
+            )
+        self.states(asked)
+
     def states(self, asked: Filter) -> frozenset[State]:
         """The states to look at for this filter; InvalidOption if it names none that the verb can change."""
         if asked.is_of_ended and not (asked.states or self.changes) & self.changes & ENDED:

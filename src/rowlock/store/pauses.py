@@ -90,7 +90,7 @@ def count_failures(failures: Sequence[TaskFailures]) -> Query[str]:
             # No more are kept, so no more need be sent.
             "counts": plain_array(str(min(row.times, row.breaker.failures)) for row in rows),
             "limits": plain_array(str(row.breaker.failures) for row in rows),
-            "withins": array(interval(row.breaker.within) for row in rows),
+            "windows": array(interval(row.breaker.window) for row in rows),
             "pauses": array(interval(row.breaker.pause) for row in rows),
             "reasons": array(row.breaker.why(row.error) for row in rows),
         },

@@ -73,11 +73,11 @@ _OUTLINE = (
 
 # A workflow and its steps in the views, but for users' data: a view has its owner's rights, and shows all it is asked.
 _WORKFLOW = (
-    *("id", "key", "workflow", "version", "status", "cancelling", "current_step", "waits_for", "reason", "parent"),
+    *("id", "key", "workflow", "version", "state", "cancelling", "current_step", "waits_for", "reason", "parent"),
     *("queue", "priority", "created_at", "started_at", "ended_at", "updated_at"),
 )
 _STEP = (
-    *("workflow_id", "step_key", "name", "kind", "status", "attempts", "until", "child", "started_at", "ended_at"),
+    *("workflow_id", "step_key", "name", "kind", "state", "attempts", "until", "child", "started_at", "ended_at"),
     *("duration", "position"),
 )
 

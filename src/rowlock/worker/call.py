@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from rowlock.db.safe_logger import SafeLogger
-from rowlock.errors import Cancel, InvalidArguments, LeaseLost, RetryAfter, Snooze
+from rowlock.errors import Cancel, Interruption, InvalidArguments, LeaseLost, RetryAfter, Snooze
 from rowlock.model.failure import describe, reason_of
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Outcome, Retried, Snoozed, Succeeded
 from rowlock.model.row import ClaimedJob
@@ -109,9 +109,8 @@ class Caller:
     ) -> Outcome:
         def call(code: Callable[..., Any]) -> Awaitable[object]:
             if self._arounds:
-                return self._surrounded(attempt, partial(code, *args, **kwargs), is_async=True)
-            called: Awaitable[object] = code(*args, **kwargs)
-            return called
+                return _raising(self._surrounded(attempt, partial(code, *args, **kwargs), is_async=True))
+            return _raising(code(*args, **kwargs))
 
         try:
             outcome, state = await workflow.attempt(
@@ -138,6 +137,8 @@ class Caller:
             return HandedBack() if self.draining or attempt.lost else self._failed(attempt, handler, error)
         except BaseException as error:  # SystemExit and the like end the attempt, not the worker
             return self._failed(attempt, handler, error)
+        if isinstance(result, Interruption):  # `return Snooze(…)` is as good as to raise it
+            return self._failed(attempt, handler, result)
         try:
             return Succeeded(handler.result.encode(result))
         except Exception as error:  # of a result that cannot be stored, or of its own serializer
@@ -227,7 +228,7 @@ class Caller:
 
     def _failed(self, attempt: RunningAttempt, handler: Handler, error: BaseException) -> Outcome:
         """What an error means for the job."""
-        row = attempt.row
+        row, error = attempt.row, _meant(error)
         self._show(attempt, error)
         if (other := _no_failure(attempt, error)) is not None:
             return other
@@ -279,6 +280,30 @@ def unknown(row: ClaimedJob, handlers: Mapping[str, Handler]) -> str:
     *others, last = [str(version) for version in versions] or ["none of it"]
     has = f"{', '.join(others)} and {last}" if others else last
     return f"unknown version {row.version} of workflow {row.task!r}: this worker has {has}; deploy it"
+
+
+async def _raising(called: Awaitable[object]) -> object:
+    """The result of a workflow's code; an interruption that it returns is raised."""
+    result = await called
+    if isinstance(result, Interruption):
+        raise result
+    return result
+
+
+def _meant(error: BaseException) -> BaseException:
+    """What an exception group stands for, such as a TaskGroup's: its errors, or the first interruption if it has none.
+
+    One task may snooze the job while another one fails: then the job has failed.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    interruptions, errors = error.split(Interruption)
+    if errors is not None or interruptions is None:
+        return error if errors is None else errors
+    first: BaseException = interruptions
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first
 
 
 def _no_failure(attempt: RunningAttempt, error: BaseException) -> Outcome | None:

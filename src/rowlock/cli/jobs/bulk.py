@@ -96,7 +96,7 @@ def run_bulk(typed: BulkOptions, verb: VerbName, operation: Operation) -> None:
     """Ask unless told not to, do it with a progress bar, and report what was done."""
     _check(typed)
     with open_app(typed.choice) as app:
-        job_filter = typed.filters.to_filter(app)
+        job_filter = Filter.all() if typed.everything else typed.filters.to_filter(app)
         typed.filters.explain_since(VERBS[verb].targets(job_filter))
         expected = None
         if not typed.yes:

@@ -53,7 +53,7 @@ def _cancel_one(
     track: Callable[[Done], object],  # noqa: ARG001  nor to follow
 ) -> Done:
     [job_id] = job_filter.ids or ()
-    job = app.get(job_id)
+    job = app.jobs.get(job_id)
     if not job.cancel(by=by, why=why):
         nothing_matched(f"too late: job {job_id} has ended as {job.record().state}")
     record = job.record()

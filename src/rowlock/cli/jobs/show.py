@@ -44,7 +44,7 @@ def show(choice: AppChoice, *, job_id: UUID | str, reveal: bool, as_json: bool) 
     """Show everything about one job. Times, attempts, progress, errors, arguments, result, events."""
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
-        # By its id alone, not by app.get, which wants a task of a proper name: SQL lets others in.
+        # By its id alone, not by app.jobs.get, which wants a task of a proper name: SQL lets others in.
         record = app.database.converse(lambda: read_job(job_id), atomic=False)
         events = app.jobs.events(job_id=job_id)
         now = database_time(app)

@@ -87,7 +87,8 @@ def pause_named(typed: PauseOptions, kind: Kind) -> None:
         if not typed.anyway:
             load_tasks(app, typed.choice.app)
             _check_known(app, typed.name, kind)
-        begun = app.pause(**{kind: typed.name}, until=typed.until, duration=typed.duration, why=typed.why, by=typed.by)
+        noun = app.queues if kind == "queue" else app.tasks
+        begun = noun.pause(typed.name, until=typed.until, duration=typed.duration, why=typed.why, by=typed.by)
     if typed.as_json:
         print_json({"pause": masked(begun).to_dict()})
     else:
@@ -99,7 +100,7 @@ def _check_known(app: Rowlock, name: str, kind: Kind) -> None:
     declared = {DEFAULT_QUEUE, *(task.spec.queue for task in app.tasks)} if kind == "queue" else app.tasks.names()
     if name in declared:
         return
-    with app.looking(within=_LOOKING) as reader:
+    with app.read_only(timeout=_LOOKING) as reader:
         has_jobs = _has_jobs(reader, name, kind)
         if has_jobs is False:
             check_used(kind, name, {*declared, *_at_work(reader, kind)}, anyway="--anyway")
@@ -112,7 +113,7 @@ def _has_jobs(reader: Rowlock, name: str, kind: Kind) -> bool | None:
     for states in (LIVE, ENDED):
         asked = Filter(state=states, queue=name) if kind == "queue" else Filter(state=states, task=name)
         try:
-            page = reader.jobs.list(asked, limit=1, within=_LOOKING)
+            page = reader.jobs.list(asked, limit=1, time_limit=_LOOKING)
         except Exception as error:
             if not is_slow(error):
                 raise
@@ -133,7 +134,8 @@ def _at_work(reader: Rowlock, kind: Kind) -> set[str]:
 def resume_named(typed: PauseOptions, kind: Kind) -> None:
     """Let a queue or a task go on."""
     with open_app(typed.choice) as app, usage_errors():
-        was_paused = app.resume(**{kind: typed.name}, why=typed.why, by=typed.by)
+        noun = app.queues if kind == "queue" else app.tasks
+        was_paused = noun.resume(typed.name, why=typed.why, by=typed.by)
     if typed.as_json:
         print_json({"resumed": was_paused})
     if not was_paused:

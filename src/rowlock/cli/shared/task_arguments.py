@@ -33,7 +33,7 @@ def parse_arguments(whole: str | None, named: Mapping[str, object]) -> Mapping[s
 def make_call(app: Rowlock, name: str, arguments: Mapping[str, object], *, target: str | None) -> Call[Any]:
     """A call of a task; with `--app`, its arguments are checked and encoded by the task's code."""
     if target is None:
-        return app.call(name, (), arguments)
+        return app.call(name, **arguments)
     load_tasks(app, target)
     task = app.tasks.get(*unversioned(name))
     if task is None:

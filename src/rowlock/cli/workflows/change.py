@@ -41,7 +41,7 @@ def cancel(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str | 
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
         app.workflows.show(job_id)  # refuses what is no workflow
-        job = app.get(job_id)
+        job = app.jobs.get(job_id)
         cancelled = job.cancel(by=by, why=why)
         record = job.record()
     if as_json:
@@ -69,7 +69,7 @@ def terminate(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
         terminated = app.workflows.terminate(job_id, by=by, why=why)
-        state = "cancelled" if terminated else app.get(job_id).record().state
+        state = "cancelled" if terminated else app.jobs.get(job_id).record().state
     if as_json:
         print_json({"id": str(job_id), "terminated": terminated, "state": state})
     if not terminated:

@@ -66,7 +66,7 @@ def _show(checked: WorkflowCheck) -> None:
 
 def _heading(one: CheckedWorkflow) -> str:
     key = "" if one.key is None else f" {text.line(one.key)}"
-    return f"{one.verdict}  {one.id}  {versioned(text.line(one.workflow), one.version)}{key}  {one.status}"
+    return f"{one.verdict}  {one.id}  {versioned(text.line(one.workflow), one.version)}{key}  {one.state}"
 
 
 def _missing(one: CheckedWorkflow) -> str:

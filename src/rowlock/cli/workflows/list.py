@@ -8,18 +8,19 @@ from uuid import UUID
 
 import click
 
-from rowlock.app.workflows import STATUSES
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, database_time, debug_option, open_app, usage_errors
 from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, next_page, print_json, reveal_option
+from rowlock.model.filter import STATES, Filter
 from rowlock.model.names import versioned
-from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
+from rowlock.model.record import State
+from rowlock.model.workflow.record import WorkflowRecord
 
 
 @click.command("list", epilog=EXIT_CODES_OF_READS)
 @click.option("--workflow", metavar="NAME", help="Only this workflow.")
 @click.option("--version", type=int, metavar="N", help="Only this version of its code.")
-@click.option("--status", multiple=True, type=click.Choice(STATUSES), help="Only these; may be repeated.")
+@click.option("--state", multiple=True, type=click.Choice(STATES), help="Only these states; may be repeated.")
 @click.option("--queue", metavar="NAME", help="Only this queue.")
 @click.option("--key", metavar="KEY", help="Only the one with this key.")
 @click.option(
@@ -35,7 +36,7 @@ def list_workflows(
     *,
     workflow: str | None,
     version: int | None,
-    status: tuple[WorkflowStatus, ...],
+    state: tuple[State, ...],
     queue: str | None,
     key: str | None,
     limit: int,
@@ -47,11 +48,8 @@ def list_workflows(
     with open_app(choice) as app:
         with usage_errors():
             page = app.workflows.list(
-                workflow=workflow,
+                Filter(task=workflow, state=state or None, queue=queue, key=key),
                 version=version,
-                status=status or None,
-                queue=queue,
-                key=key,
                 limit=limit,
                 before=before,
             )
@@ -73,7 +71,7 @@ def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
     digits = id_width()
     columns = [
         Column("id", least=digits),
-        Column("status", least=9),
+        Column("state", least=9),
         Column("workflow", least=14),
         Column("step", least=10, rank=1),
         Column("note", least=12, rank=2),
@@ -87,7 +85,7 @@ def _show(records: Iterable[WorkflowRecord], now: datetime) -> None:
 def _row(record: WorkflowRecord, now: datetime, *, digits: int) -> tuple[object, ...]:
     return (
         str(record.id)[-digits:],
-        record.status,
+        record.state,
         versioned(record.workflow, record.version),
         record.current_step,
         _note(record, now),

@@ -46,7 +46,7 @@ class DjangoRowlock(Rowlock):
         self.lifespan = partial(_Lifespan, self.lifespan)
         self._discovers = imports is None
         self.alias = alias
-        self.set_database(
+        self._set_database(
             Database(
                 partial(databases.address, alias),
                 schema,

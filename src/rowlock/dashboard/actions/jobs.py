@@ -120,8 +120,8 @@ async def run_bulk(verb: VerbName, context: RequestContext, params: BulkParams) 
     if params.typed is not None and params.typed.strip().replace(",", "") != exactly:
         raise InvalidOption(f"type {exactly} to confirm; nothing was changed")
     [now] = await context.reader.database.arun(schema.now())
-    wanted = params.filter(now)
-    VERBS[verb].states(wanted)  # refuses what it cannot change, before anything begins
+    wanted = Filter.all() if params.is_everything else params.filter(now)
+    VERBS[verb].check(wanted)  # before anything begins
     most = None
     if not params.ids:
         await check_expected(context.reader, verb, wanted, params.expected, at_least=params.at_least)
@@ -265,7 +265,7 @@ def _call(context: RequestContext, params: EnqueueParams, args: dict[str, Any]) 
     if len(app.tasks):
         close = difflib.get_close_matches(params.task, app.tasks.names(), n=1)
         raise UnknownTask(f"there is no task {params.task!r} here" + (f"; did you mean {close[0]}?" if close else ""))
-    unknown = app.call(params.task, kwargs=args)
+    unknown = app.call(params.task, **args)
     return Call(unknown.task, unknown.args, options)
 
 

@@ -50,7 +50,7 @@ async def pause_queue(context: RequestContext, params: PauseQueueParams) -> Acti
     lasts = None if params.duration is None else read_span(params.duration)
     if not params.anyway:
         await _check_used(context, "queue", params.queue, Filter(queue=params.queue))
-    pause = await context.app.apause(queue=params.queue, duration=lasts, why=params.why, by=context.actor)
+    pause = await context.app.queues.apause(params.queue, duration=lasts, why=params.why, by=context.actor)
     return ActionResult(
         f"Queue {params.queue} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause
     )
@@ -58,7 +58,7 @@ async def pause_queue(context: RequestContext, params: PauseQueueParams) -> Acti
 
 async def resume_queue(context: RequestContext, params: QueueParams) -> ActionResult:
     """Resume a queue: its jobs are claimed again."""
-    resumed = await context.app.aresume(queue=params.queue, why=params.why, by=context.actor)
+    resumed = await context.app.queues.aresume(params.queue, why=params.why, by=context.actor)
     return ActionResult(
         f"Queue {params.queue} goes on." if resumed else f"Queue {params.queue} was not paused.", facts=resumed
     )
@@ -69,7 +69,7 @@ async def pause_task(context: RequestContext, params: PauseTaskParams) -> Action
     lasts = None if params.duration is None else read_span(params.duration)
     if not params.anyway:
         await _check_used(context, "task", params.task, Filter(task=params.task))
-    pause = await context.app.apause(task=params.task, duration=lasts, why=params.why, by=context.actor)
+    pause = await context.app.tasks.apause(params.task, duration=lasts, why=params.why, by=context.actor)
     return ActionResult(
         f"Task {params.task} is paused {until(lasts)}: what runs goes on, and nothing new starts.", facts=pause
     )
@@ -77,7 +77,7 @@ async def pause_task(context: RequestContext, params: PauseTaskParams) -> Action
 
 async def resume_task(context: RequestContext, params: TaskParams) -> ActionResult:
     """Resume a task: its jobs that were set aside are ready again."""
-    resumed = await context.app.aresume(task=params.task, why=params.why, by=context.actor)
+    resumed = await context.app.tasks.aresume(params.task, why=params.why, by=context.actor)
     return ActionResult(
         f"Task {params.task} goes on." if resumed else f"Task {params.task} was not paused.", facts=resumed
     )

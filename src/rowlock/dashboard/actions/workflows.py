@@ -98,7 +98,7 @@ def _once(wait: TimelineStep) -> str:
 
 async def cancel(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """Cancel a workflow; what it has done is undone first."""
-    job = await context.app.aget(params.id)
+    job = await context.app.jobs.aget(params.id)
     with context.app.within(None):
         cancelled = await job.acancel(by=context.actor, why=params.why)
     record = await job.arecord()
@@ -114,14 +114,14 @@ async def cancel(context: RequestContext, params: WorkflowActionParams) -> Actio
 async def terminate(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """End a workflow at once, without undo."""
     terminated = await context.app.workflows.aterminate(params.id, by=context.actor, why=params.why)
-    state = (await (await context.app.aget(params.id)).arecord()).state
+    state = (await (await context.app.jobs.aget(params.id)).arecord()).state
     says = "It is cancelled; nothing was undone." if terminated else f"Too late: it has ended as {state}."
     return ActionResult(says, to=f"/workflows/{params.id}", facts={"terminated": terminated, "state": state})
 
 
 async def retry(context: RequestContext, params: WorkflowActionParams) -> ActionResult:
     """Retry a workflow from the step that failed, or from the beginning if something was undone."""
-    before = await (await context.app.aget(params.id)).arecord()
+    before = await (await context.app.jobs.aget(params.id)).arecord()
     kept = _kept(await context.app.workflows.ashow(params.id))  # afterwards a worker may have done more
     done = await context.app.jobs.aretry(
         Filter(ids=[params.id], state=("failed", "cancelled")), by=context.actor, why=params.why

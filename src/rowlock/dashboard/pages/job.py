@@ -93,7 +93,7 @@ class JobShown:
 
 async def load(context: RequestContext, params: JobParams) -> JobShown:
     """Load the job, its explanation and its events."""
-    explanation = await context.reader.aexplain(params.id)
+    explanation = await context.reader.jobs.aexplain(params.id)
     try:
         job, workers = await context.reader.database.aconverse(lambda: _seen(params.id), atomic=False)
     except JobNotFound:

@@ -126,7 +126,7 @@ async def _failures(context: RequestContext, params: JobsParams, wanted: Filter)
     """The groups of failed jobs, above the first page of a list of nothing else."""
     if params.state != ("failed",) or params.before is not None or params.ids:
         return Failures((), 0)
-    return await context.reader.jobs.afailures(wanted, most=_MOST_COUNTED, within=SCAN_TIMEOUT)
+    return await context.reader.jobs.afailures(wanted, most=_MOST_COUNTED, time_limit=SCAN_TIMEOUT)
 
 
 def _found(params: JobsParams, wanted: Filter) -> Conversation[Found]:

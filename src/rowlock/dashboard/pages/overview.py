@@ -23,6 +23,7 @@ from rowlock.model.schedule.schedule import Schedule
 from rowlock.model.stats.histogram import Histogram
 from rowlock.model.stats.series import Series
 from rowlock.model.stats.stats import Count, Durations, Rates, Stats, WorkerStats
+from rowlock.store import pauses
 from rowlock.store.doctor.checkup_facts import Facts
 from rowlock.store.schedules import statements
 from rowlock.store.stats import counts, minutes
@@ -153,7 +154,7 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
             context, max_age=_HEALTH_WHEN_LOCKED
         )  # it was all well when the doctor last looked
     done, known = done or [], known or ()
-    pauses = await in_time("pauses", context.reader.apauses(), unknown) or ()
+    paused = await in_time("pauses", context.reader.database.arun(pauses.listed()), unknown) or ()
     unknown |= {**stats.unknown, **facts.unknown}
     by_queue, by_task = _summed(done, lambda part: part.queue), _summed(done, lambda part: part.task)
     queues, tasks = _queues(stats, by_queue), _tasks(stats, by_task)
@@ -163,7 +164,7 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
         notices=notices(
             stats,
             checkup,
-            pauses=pauses,
+            pauses=paused,
             schedules=known,
             recent_failures={name: one.failed for name, one in by_task.items() if one.failed},
             window=_IN_WORDS[params.span],
@@ -171,7 +172,7 @@ async def load(context: RequestContext, params: OverviewParams) -> OverviewShown
             passing=_passing(facts),
         ),
         looked_at=len(checkup.findings),
-        now=_now(stats, pauses),
+        now=_now(stats, paused),
         done=_summed(done, lambda _part: "all").get("all", _NOTHING),
         series=series,
         queues=tuple(queues[:_MOST_LINES]),

@@ -139,7 +139,7 @@ async def load(context: RequestContext, params: WorkflowParams) -> WorkflowShown
     wanted = {step.key: step for step in (*(line.step for line in lines if isinstance(line, StepRow)), *undos)}
     known = await database.aconverse(partial(_filled, params.id, tuple(wanted.values())), atomic=False)
     versions = await database.arun(explain.tasks(read.job.queue))
-    explanation = await context.reader.aexplain(params.id)
+    explanation = await context.reader.jobs.aexplain(params.id)
     return WorkflowShown(
         job=read.job,
         explanation=explanation,

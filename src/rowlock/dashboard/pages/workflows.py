@@ -10,8 +10,10 @@ from uuid import UUID
 
 from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
 from rowlock.dashboard.page import DashboardPage, Params
+from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
-from rowlock.model.workflow.record import WorkflowRecord, WorkflowStatus
+from rowlock.model.record import State
+from rowlock.model.workflow.record import WorkflowRecord
 from rowlock.store import explain, schema
 from rowlock.store.find.pages import is_refusal
 from rowlock.store.workflows import timeline
@@ -25,7 +27,7 @@ class WorkflowsParams(Params):
 
     workflow: str | None = None
     version: int | None = None
-    status: tuple[WorkflowStatus, ...] = ()
+    state: tuple[State, ...] = ()
     queue: str | None = None
     key: str | None = None
     before: UUID | None = None
@@ -51,14 +53,11 @@ class WorkflowsShown:
 async def load(context: RequestContext, params: WorkflowsParams) -> WorkflowsShown:
     """Load a page of workflows."""
     found = await context.reader.workflows.alist(
-        workflow=params.workflow,
+        Filter(task=params.workflow, state=params.state or None, queue=params.queue, key=params.key),
         version=params.version,
-        status=params.status or None,
-        queue=params.queue,
-        key=params.key,
         limit=_LIMIT,
         before=await _start(context, params),
-        within=SCAN_TIMEOUT,
+        time_limit=SCAN_TIMEOUT,
     )
     live = [record.id for record in found.records if record.ended_at is None]
     database = context.reader.database

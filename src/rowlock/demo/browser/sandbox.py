@@ -180,7 +180,7 @@ class Sandbox:
         """Start a workflow."""
         with self._lock:
             order = next(self._orders)
-            job = self._app.enqueue_call(checkout.using(key=f"order:{order}").bind(order))
+            [job] = self._app.enqueue_many([checkout.using(key=f"order:{order}").bind(order)])
             self._job_log.add([str(job.id)])
             self._effects.checkouts[order] = UUID(str(job.id))
             for old in sorted(self._effects.checkouts)[:-_MOST_CHECKOUTS]:

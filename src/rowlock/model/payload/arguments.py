@@ -19,18 +19,18 @@ What to know:
 
 from __future__ import annotations
 
+import types
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from math import isfinite
-from types import GenericAlias
 from typing import Any, Final, NotRequired, Unpack
 
 from pydantic_core import from_json, to_json
 from typing_extensions import TypedDict  # typing's own is refused by pydantic before Python 3.12
 
-from rowlock.errors import InvalidArguments, TaskError
+from rowlock.errors import Interruption, InvalidArguments, TaskError
 from rowlock.model.payload.codec import CONFIG, NUL, Codec, scalars_of, too_large
 from rowlock.model.payload.round_trip import MAX_DEPTH, MAX_DIGITS
 from rowlock.model.payload.signature import Signature, annotations_of, name_of
@@ -154,7 +154,9 @@ class Arguments:
         if (rest := self._signature.rest) is not None:
             each = self._annotations.get(rest, Any)
             fields[rest] = (
-                typing.get_args(each)[0] if typing.get_origin(each) is Unpack else GenericAlias(tuple, (each, ...))
+                typing.get_args(each)[0]
+                if typing.get_origin(each) is Unpack
+                else types.GenericAlias(tuple, (each, ...))
             )
         required = self._signature.required
         optional = {name: hint if name in required else NotRequired[hint] for name, hint in fields.items()}
@@ -173,7 +175,7 @@ class Arguments:
         if (extra := self._signature.extra) is None:
             return None
         each = self._annotations.get(extra, Any)
-        hint = typing.get_args(each)[0] if typing.get_origin(each) is Unpack else GenericAlias(dict, (str, each))
+        hint = typing.get_args(each)[0] if typing.get_origin(each) is Unpack else types.GenericAlias(dict, (str, each))
         return Codec(hint, what=f"the arguments in **{extra} of {self._signature.name}", limit=self._limit)
 
 
@@ -224,7 +226,7 @@ class Result:
     @cached_property
     def _annotation(self) -> object:
         annotation = Any if self._function is None else annotations_of(self._function).get("return", Any)
-        return Any if annotation in (typing.NoReturn, typing.Never) else annotation  # it always raises
+        return Any if annotation in (typing.NoReturn, typing.Never) else _kept(annotation)  # it always raises
 
     @cached_property
     def _scalars(self) -> frozenset[type]:
@@ -233,6 +235,21 @@ class Result:
     @cached_property
     def _shape(self) -> Codec:
         return Codec(self._annotation, what=self._what, limit=self._limit)
+
+
+def _kept(annotation: object) -> object:
+    """What is kept of what a handler may return: a Snooze and the like are no results, but say what the job does."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return None if _is_interruption(annotation) else annotation
+    members = typing.get_args(annotation)
+    kept = tuple(member for member in members if not _is_interruption(member))
+    if len(kept) == len(members):
+        return annotation
+    return typing.Union[kept] if kept else None  # noqa: UP007  members are known at run time only
+
+
+def _is_interruption(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Interruption)
 
 
 def encode_untyped(values: Mapping[str, object], *, limit: int = MAX_PAYLOAD) -> str:

@@ -9,9 +9,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 from rowlock.model.plain import Plain, plain
-from rowlock.model.record import read_moment, read_uuid
+from rowlock.model.record import State, read_moment, read_uuid
 
-WorkflowStatus = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", "cancelled"]
 Verdict = Literal["fits", "differs", "no code"]
 
 
@@ -19,7 +18,7 @@ Verdict = Literal["fits", "differs", "no code"]
 class WorkflowRecord(Plain):
     """A workflow in a list, live or ended, without what it was given and what it made of it.
 
-    `status` is the state of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
+    `state` is that of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
     retry, code or pause. `current_step` is the key of the step that is open,
     else of the latest one; of a failed workflow, of the one that has failed.
     """
@@ -27,7 +26,7 @@ class WorkflowRecord(Plain):
     id: UUID
     workflow: str
     version: int
-    status: WorkflowStatus
+    state: State
     cancelling: bool
     current_step: str | None
     waits_for: str | None
@@ -74,7 +73,7 @@ class CheckedWorkflow(Plain):
     id: UUID
     workflow: str
     version: int
-    status: WorkflowStatus
+    state: State
     key: str | None
     verdict: Verdict
     difference: str | None  # in a sentence, with what to do about it

@@ -68,7 +68,7 @@ create table rowlock.jobs (
     args        json not null,                  -- json, not jsonb: stored as sent (jsonb makes 1e22 an int, -0.0 0.0)
     key         text check (octet_length(key) between 1 and 500),
     tags        text[],
-    waits_for   text check (waits_for in ('parents', 'children', 'signal', 'limit', 'code', 'pause', 'suspect')),
+    waits_for   text check (waits_for in ('children', 'signal', 'code', 'pause', 'suspect')),
     reason      text,                           -- why it waits, in words
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
@@ -221,7 +221,7 @@ create table rowlock.history (
     id          uuid not null,
     queue       text not null,
     task        text not null,
-    state       text not null check (state in ('succeeded', 'failed', 'cancelled', 'skipped')),
+    state       text not null check (state in ('succeeded', 'failed', 'cancelled')),
     priority    smallint not null,
     failures    integer not null,
     crashes     integer not null,
@@ -423,7 +423,7 @@ create function rowlock.resumed(job uuid, folded json, anew boolean) returns set
 create view rowlock.workflows as
 select
     job.id, job.key, job.task as workflow, job.version,
-    rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) as status,
+    rowlock.shown_state(job.state, job.waits_for, job.wakes_at, job.run_at) as state,
     job.cancel_at is not null as cancelling,
     (
         select step.key from rowlock.steps as step where step.job = job.id
@@ -437,7 +437,7 @@ select
         order by step.until nulls last
         limit 1
     )) end as waits_for,
-    job.reason, job.workflow_state as state, job.args as input, null::json as result,
+    job.reason, job.workflow_state, job.args as input, null::json as result,
     concat_ws(
         ': ', job.errors[cardinality(job.errors)] ->> 'type', job.errors[cardinality(job.errors)] ->> 'message'
     ) as last_error,
@@ -471,7 +471,7 @@ where past.version is not null;
 create view rowlock.workflow_steps as
 select
     step.job as workflow_id, step.key as step_key, regexp_replace(step.key, '^.*/|#[0-9]+$', '', 'g') as name, step.kind,
-    step.state as status, step.input, step.value as result, step.error, step.attempts, step.until, step.child, step.form,
+    step.state, step.input, step.value as result, step.error, step.attempts, step.until, step.child, step.form,
     step.started_at, step.ended_at, step.ended_at - step.started_at as duration, step.position
 from rowlock.steps as step
 union all

@@ -68,7 +68,7 @@ create table rowlock.history (
     workflow_state json,
     steps json,
     constraint history_pkey PRIMARY KEY (id, expires_on),
-    constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
+    constraint history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])))
 ) partition by RANGE (expires_on);
 CREATE INDEX history_ended ON ONLY rowlock.history USING btree (ended_at, id);
 CREATE INDEX history_trouble ON ONLY rowlock.history USING btree (id) WHERE (state <> 'succeeded'::text);
@@ -118,7 +118,7 @@ create table rowlock.jobs (
     constraint jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'ready'::text, 'running'::text]))),
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_version_check CHECK ((version > 0)),
-    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['parents'::text, 'children'::text, 'signal'::text, 'limit'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
+    constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['children'::text, 'signal'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
     constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192) AND ((pg_column_compression(tags) IS NULL) OR (claims > 0) OR (state <> 'ready'::text) OR (octet_length(array_to_string(tags, ''::text)) <= 8192)))),
     constraint tags_are_a_list_without_null CHECK (((COALESCE(array_ndims(tags), 1) = 1) AND (array_position(tags, NULL::text) IS NULL)))
 ) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);

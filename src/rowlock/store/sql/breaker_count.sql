@@ -1,19 +1,19 @@
 -- Count failures of tasks that have a breaker, and pause those of which there are too many; answers these.
 -- Each row is changed where it is locked, from what it holds by then: of two workers that count at once the second goes on
--- from the first one's count. The newest :limits are kept; when the oldest of as many is younger than :withins, they are
+-- from the first one's count. The newest :limits are kept; when the oldest of as many is younger than :windows, they are
 -- cleared away, which is how the answer knows, and only one of the two finds them there.
 -- A task that is paused is not counted: what fails then was started before, and is no news.
 with sent as materialized (
     select
         :tasks::text[] as tasks, :counts::integer[] as counts, :limits::integer[] as limits,
-        :withins::interval[] as withins, :pauses::interval[] as pauses, :reasons::text[] as reasons
+        :windows::interval[] as windows, :pauses::interval[] as pauses, :reasons::text[] as reasons
 ),
 failed as materialized (
     select failed.*
     from sent
     cross join unnest(
-        sent.tasks, sent.counts, sent.limits, sent.withins, sent.pauses, sent.reasons
-    ) as failed (task, count, failures, within, pause, why)
+        sent.tasks, sent.counts, sent.limits, sent.windows, sent.pauses, sent.reasons
+    ) as failed (task, count, failures, span, pause, why)
     where not exists (
         select from rowlock.pauses as pause
         where pause.kind = 'task' and pause.name = failed.task and coalesce(pause.until > rowlock.now(), true)
@@ -31,7 +31,7 @@ counted as (
         select case
                 when excluded.failed_at = '{}' then '{}'
                 when cardinality(latest.failed_at) < failed.failures then latest.failed_at
-                when latest.failed_at[1] <= rowlock.now() - failed.within then latest.failed_at
+                when latest.failed_at[1] <= rowlock.now() - failed.span then latest.failed_at
                 else '{}'
             end
         from failed

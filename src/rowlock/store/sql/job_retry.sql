@@ -44,7 +44,7 @@ remembered as (
     insert into rowlock.steps
     select step.*
     from mine
-    cross join lateral rowlock.resumed(mine.id, mine.steps, mine.state in ('succeeded', 'skipped')) as step
+    cross join lateral rowlock.resumed(mine.id, mine.steps, mine.state = 'succeeded') as step
     where mine.id = any(array(select id from back)) and mine.version is not null
 ),
 sent as (

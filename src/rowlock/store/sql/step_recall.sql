@@ -1,6 +1,6 @@
 -- What workflows remember, live or ended, as a replay needs it: the columns of step_load. JSON as text, as in job_live.
 select
-    workflow_id, step_key, position, kind, status, input::text, result::text, error::text, attempts,
+    workflow_id, step_key, position, kind, state, input::text, result::text, error::text, attempts,
     coalesce(until <= rowlock.now(), false) as due, child
 from rowlock.workflow_steps
 where workflow_id = any(:ids::uuid[])

@@ -26,14 +26,14 @@ went as materialized (
 ),
 found as materialized (
     select
-        one.id, one.workflow, one.version, one.status, one.cancelling, one.current_step, one.waits_for, one.reason, one.key,
+        one.id, one.workflow, one.version, one.state, one.cancelling, one.current_step, one.waits_for, one.reason, one.key,
         one.parent, one.queue, one.created_at, one.started_at, one.ended_at, one.updated_at
     from rowlock.workflows as one
     where one.id < :before::uuid
         and one.id >= (select edge from went)
         and (:workflow is null or one.workflow = :workflow)
         and (:version::integer is null or one.version = :version::integer)
-        and (:statuses::text[] is null or one.status = any(:statuses::text[]))
+        and (:states::text[] is null or one.state = any(:states::text[]))
         and (:queue is null or one.queue = :queue)
         and (:key is null or one.key = :key)
     order by one.id desc

@@ -15,13 +15,13 @@ found as materialized (
     from (select seen.id from seen order by seen.id desc) as next
     cross join lateral (
         select
-            flow.id, flow.workflow, flow.version, flow.status, flow.cancelling, flow.current_step, flow.waits_for, flow.reason,
+            flow.id, flow.workflow, flow.version, flow.state, flow.cancelling, flow.current_step, flow.waits_for, flow.reason,
             flow.key, flow.parent, flow.queue, flow.created_at, flow.started_at, flow.ended_at, flow.updated_at
         from rowlock.workflows as flow
         where flow.id = next.id
             and (:workflow is null or flow.workflow = :workflow)
             and (:version::integer is null or flow.version = :version::integer)
-            and flow.status = any(:statuses::text[])
+            and flow.state = any(:states::text[])
             and (:queue is null or flow.queue = :queue)
             and (:key is null or flow.key = :key)
         limit 1

@@ -11,8 +11,8 @@ from uuid import UUID
 from rowlock.errors import InvalidOption, NotAWorkflow
 from rowlock.model.filter import LIVE
 from rowlock.model.ids import TOP
-from rowlock.model.record import JobRecord
-from rowlock.model.workflow.record import WorkflowPage, WorkflowRecord, WorkflowStatus
+from rowlock.model.record import JobRecord, State
+from rowlock.model.workflow.record import WorkflowPage, WorkflowRecord
 from rowlock.model.workflow.timeline import Timeline, TimelineChild, TimelineSignal, TimelineStep
 from rowlock.store.find import pages
 from rowlock.store.find.windows import WINDOW, Enough, never
@@ -35,14 +35,14 @@ class WorkflowFilter:
 
     workflow: str | None = None
     version: int | None = None
-    statuses: tuple[WorkflowStatus, ...] | None = None
+    states: tuple[State, ...] | None = None
     queue: str | None = None
     key: str | None = None
 
     @property
     def is_live(self) -> bool:
         """Whether only those are asked for that have not ended."""
-        return self.statuses is not None and LIVE.issuperset(self.statuses)
+        return self.states is not None and LIVE.issuperset(self.states)
 
 
 class WorkflowRow(NamedTuple):
@@ -90,7 +90,7 @@ def scan_live(wanted: WorkflowFilter, *, before: str, limit: int, window: int = 
         {
             "workflow": wanted.workflow,
             "version": None if wanted.version is None else str(wanted.version),
-            "statuses": plain_array(wanted.statuses or ()),
+            "states": plain_array(wanted.states or ()),
             "queue": wanted.queue,
             "key": wanted.key,
             "before": before,
@@ -108,7 +108,7 @@ def scan(wanted: WorkflowFilter, *, before: str, limit: int, window: int = WINDO
         {
             "workflow": wanted.workflow,
             "version": None if wanted.version is None else str(wanted.version),
-            "statuses": None if wanted.statuses is None else plain_array(wanted.statuses),
+            "states": None if wanted.states is None else plain_array(wanted.states),
             "queue": wanted.queue,
             "key": wanted.key,
             "before": before,
@@ -144,7 +144,7 @@ def check_workflow(job: JobRecord, verb: str) -> None:
     if job.version is None:
         raise NotAWorkflow(
             job.id,
-            f"job {job.id} is of {job.task!r}, a plain task: {verb} is for workflows; look at it with app.get(…)",
+            f"job {job.id} is of {job.task!r}, a plain task: {verb} is for workflows; look at it with app.jobs.get(…)",
         )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from rowlock.model.record import State
 from rowlock.model.row import ClaimedJob
-from rowlock.model.workflow.record import WorkflowStatus
 from rowlock.model.workflow.step import NewChild, Signal, StepUpdate, StoredStep
 from rowlock.store.enqueue import insert, span_of
 from rowlock.store.query import Conversation, Query, Row, array, instant, plain_array
@@ -111,11 +111,11 @@ class RecalledWorkflow(NamedTuple):
     id: str
     workflow: str
     version: int
-    status: WorkflowStatus
+    state: State
     key: str | None
     queue: str
     args: str
-    state: str | None
+    workflow_state: str | None
 
 
 def recall_workflows(ids: Iterable[str]) -> Query[RecalledWorkflow]:
