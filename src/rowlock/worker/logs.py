@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from rowlock.db.safe_logger import SafeLogger
 from rowlock.model.failure import recalled
@@ -168,8 +168,10 @@ def _words(outcome: Unsettled) -> str:
             said = f"is parked until {waits_for or 'its time'} comes"
         case Blocked(reason=reason):
             said = f"waits: {reason}"
-        case _:
+        case Succeeded() | Failed() | Retried():
             raise AssertionError(f"{type(outcome).__name__} has a line of its own")
+        case _:
+            assert_never(outcome)
     return said
 
 
