@@ -144,7 +144,7 @@ def test_ended_jobs_alone_are_listed_by_when_they_ended_each_once_latest_first(
     assert every == [job for job in latest if job in {*every}]
     assert failed == [job for job in latest if job in wrong]
     assert lately == [job for job in every if job not in wrong]
-    with pytest.raises(InvalidOption, match="no place in this list"):
+    with pytest.raises(InvalidOption, match="not a place in this list"):
         app.jobs.list(Filter(state="failed"), before=latest[0])
 
 

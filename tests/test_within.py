@@ -135,5 +135,5 @@ def test_the_app_is_not_asked_where_a_connection_is_named(url: str, mine: Db) ->
 
 
 def test_a_connection_in_place_of_a_function_is_refused(url: str, mine: Db) -> None:
-    with pytest.raises(InvalidOption, match=r"takes a function that answers a connection"):
+    with pytest.raises(InvalidOption, match=r"takes a function that returns a connection"):
         Rowlock(url, connection=cast("Any", mine))

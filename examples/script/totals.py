@@ -1,4 +1,4 @@
-"""A plain script, no framework: enqueue some jobs, watch them, and collect what they answer.
+"""A plain script, no framework: enqueue some jobs, watch them, and collect their results.
 
 DATABASE_URL=postgresql://localhost/me python totals.py 1000 2000 3000
 """

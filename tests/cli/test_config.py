@@ -198,12 +198,12 @@ WRONG = [
     ("queues", "mail=3,default", "give every queue a weight, or none"),
     ("queues", "mail=0", "every weight must be more than zero"),
     ("slots", "0", "0 is out of range; give 1 or more"),
-    ("slots", "many", "'many' is no whole number; give 1 or more"),
+    ("slots", "many", "'many' is not a whole number; give 1 or more"),
     ("threads", "-1", "-1 is out of range"),
     ("lease", "0.5", "is out of range; give 1 seconds to a year"),
     ("lease", "nan", "is out of range"),
     ("renew", "0", "is out of range; give 0.05 seconds to a year"),
-    ("grace", "soon", "'soon' is no number; give seconds"),
+    ("grace", "soon", "'soon' is not a number; give seconds"),
     ("grace", "1e300", "is out of range"),
 ]
 

@@ -215,7 +215,7 @@ def test_what_makes_no_sense_is_a_sentence(typed: Type, shop: Shop, url: str) ->
     assert "holds no token" in nobody.err
     assert (half.code, "give both" in half.err) == (2, True)
     assert "cannot be used" in tls.err
-    assert "no bare name" in host.err
+    assert "not a bare host name" in host.err
 
 
 def test_without_a_database_there_is_no_dashboard(typed: Type, database_url: str) -> None:

@@ -66,7 +66,7 @@ def test_what_is_no_id_is_wrong_usage(typed: Type) -> None:
     said = typed("explain", "42", "--url", "postgresql://nobody@127.0.0.1:1/none")
 
     assert said.code == 2
-    assert "'42' is no id of a job" in said.err
+    assert "'42' is not the id of a job" in said.err
 
 
 def test_with_an_app_the_arguments_are_held_against_its_code(rowlock: Type, shop: Shop, app: Rowlock) -> None:

@@ -167,11 +167,11 @@ def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["not-an-id"], "is no id of a job"),
+        (["not-an-id"], "is not the id of a job"),
         (["--state", "done"], "'done' is not one of"),
         (["--arg", "order"], "write NAME=VALUE"),
         (["--arg", "a=1", "--arg", "a=2"], "'a' is given twice"),
-        (["--since", "yesterday"], "is no time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z"),
+        (["--since", "yesterday"], "is not a time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z"),
         (["--since", "2026-03-01"], "has no time zone"),
         (["--since", "1h", "--until", "2h"], "between them there is nothing"),
         (["--limit", "0"], "0 is not in the range"),

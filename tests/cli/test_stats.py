@@ -128,7 +128,7 @@ def test_a_worker_that_began_anew_says_how_often_and_why(rowlock: Type, engine: 
 
     said = rowlock("workers").out
 
-    assert "began anew 2 times in a row because of a fault of its own: OSError: postgresql://u:***@h/d is gone" in said
+    assert "restarted 2 times in a row after an internal error: OSError: postgresql://u:***@h/d is gone" in said
     assert "canary" not in said + rowlock("workers", "--json").out + rowlock("doctor").out
 
 

@@ -186,7 +186,7 @@ def test_a_workflow_is_forked_from_a_step(rowlock: Type, db: Db, failed: UUID) -
     assert keys_of(db, fork) == ["reserve"]
     assert keys_of(db, UUID(in_json["id"])) == []
     assert unknown.code == 2
-    assert "is no step of workflow" in unknown.err
+    assert "is not a step of workflow" in unknown.err
     assert "it has 'reserve', 'charge'" in unknown.err
 
 

@@ -201,5 +201,5 @@ def test_a_place_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "/", "now/1", "2026-11-16/", "2026-11-16T13:25:34Z/not-an-id"])
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(InvalidOption, match="is no place in this list"):
+    with pytest.raises(InvalidOption, match="is not a place in this list"):
         Cursor.read(text)

@@ -38,7 +38,7 @@ def test_an_open_page_says_what_is_away_and_comes_back(browser: Browser, tmp_pat
         deaf.close()
 
         cluster.stop()
-        expect(banner).to_contain_text("The database does not answer.")
+        expect(banner).to_contain_text("The database does not respond.")
         expect(banner).to_contain_text("what is shown here is from")
         expect(page.locator("main")).to_have_class("is-stale")
         other = page.context.new_page()
@@ -52,6 +52,6 @@ def test_an_open_page_says_what_is_away_and_comes_back(browser: Browser, tmp_pat
 
         other.close()
         served.close()
-        expect(banner).to_contain_text("The dashboard does not answer.")
+        expect(banner).to_contain_text("The dashboard does not respond.")
         opened.errors.clear()  # the browser says on its console what it could not reach
         page.close()

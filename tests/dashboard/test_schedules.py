@@ -171,7 +171,7 @@ def test_a_rule_that_this_machine_cannot_read_is_said_to_be_so(client: Browser, 
     overview, page = client.get("/schedules"), client.get("/schedules/nightly")
 
     assert "The rule cannot be read on this machine" in overview.text
-    assert "is no time zone that this machine knows" in page.text
+    assert "is not a time zone that this machine knows" in page.text
 
 
 def test_arguments_are_not_for_viewers(app: Rowlock) -> None:
@@ -203,7 +203,7 @@ def test_an_interval_is_previewed_from_now_on(client: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "tz", "fault"), [("61 * * * *", "", "is out of 0 to 59"), ("* * * * *", "Mars/Olympus", "no time zone")]
+    ("rule", "tz", "fault"), [("61 * * * *", "", "is out of 0 to 59"), ("* * * * *", "Mars/Olympus", "not a time zone")]
 )
 def test_a_preview_says_what_is_wrong(client: Browser, rule: str, tz: str, fault: str) -> None:
     answer = client.get("/schedules-preview", params={"rule": rule, "tz": tz})
@@ -284,13 +284,13 @@ def test_a_secret_that_is_not_shown_survives_an_edit_of_the_arguments(act: Act, 
     ("fields", "fault"),
     [
         ({"rule": "99 * * * *"}, "out of 0 to 59"),
-        ({"tz": "Mars/Olympus"}, "no time zone"),
+        ({"tz": "Mars/Olympus"}, "not a time zone"),
         ({"args": "[1]"}, "must be a JSON object"),
         ({"args": "{"}, "is no JSON"),
         ({"args": '{"colour": 1}'}, "colour"),
         ({"overlap": "never"}, "overlap"),
         ({"catch_up": "some"}, "none, last or a number"),
-        ({"jitter": "a while"}, "no length of time"),
+        ({"jitter": "a while"}, "not a length of time"),
         ({"priority": "9"}, "priority"),
     ],
 )

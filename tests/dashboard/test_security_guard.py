@@ -102,7 +102,7 @@ def test_a_host_that_was_allowed_is_answered_and_its_neighbours_are_not(nowhere:
 
 @pytest.mark.parametrize("host", ["http://x.org", "x.org:80", "*", "x.org/", "", ".x.org", "a b"])
 def test_a_host_that_is_no_bare_name_cannot_be_allowed(nowhere: Rowlock, host: str) -> None:
-    with pytest.raises(InvalidOption, match="no bare name"):
+    with pytest.raises(InvalidOption, match="not a bare host name"):
         Dashboard(nowhere, auth=ann, hosts=[host])
 
 

@@ -153,7 +153,7 @@ def test_stuck_and_stopping_workers_say_so(client: Browser, db: Db) -> None:
 
     assert "2 attempts timed out and go on all the same" in page
     assert "stopping" in page
-    assert "It began anew 3 times in a row because of a fault of its own" in page
+    assert "It restarted 3 times in a row after an internal error" in page
     assert 'It has been trying again and again for 2 min: <span class="wrap">rowlock settle: job_settle failed' in page
 
 

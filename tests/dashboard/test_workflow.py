@@ -459,7 +459,7 @@ def test_fork_goes_on_from_a_step_in_a_new_job(client: Browser, act: Act, db: Db
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({"step": "pay"}, "from_step='pay' is no step of workflow"),
+        ({"step": "pay"}, "from_step='pay' is not a step of workflow"),
         ({"step": "charge", "args": "[1]"}, "args must be a JSON object"),
         ({"step": "charge", "args": "{"}, "args is no JSON"),
         ({"step": "charge", "version": "0"}, "version"),

@@ -64,7 +64,7 @@ def test_another_scheme_is_refused_naming_where_it_came_from(given: str) -> None
 
 @pytest.mark.parametrize("given", ["localhost", "db/app", "  ", "5432"])
 def test_what_is_no_address_is_refused_naming_where_it_came_from(given: str) -> None:
-    with pytest.raises(NotConfigured, match=r"^\$DATABASE_URL .* is no database address; write postgresql://"):
+    with pytest.raises(NotConfigured, match=r"^\$DATABASE_URL .* is not a database address; write postgresql://"):
         find_address(None, None, {"DATABASE_URL": given})
 
 

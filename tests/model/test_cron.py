@@ -320,7 +320,7 @@ def test_slots_stop_where_datetimes_do(zone: str) -> None:
         ("0 0 9 * * * 2026", "7 fields, and there must be 5", "2026"),
         ("", "0 fields, and there must be 5", None),
         ("tomorrow", "1 field, and there must be 5", None),
-        ("@dayly", "'@dayly' is no alias; did you mean @daily?", "@dayly"),
+        ("@dayly", "'@dayly' is not an alias; did you mean @daily?", "@dayly"),
     ],
 )
 def test_a_fault_is_shown_in_its_place(expression: str, says: str, under: str | None) -> None:
@@ -399,7 +399,7 @@ def test_a_rule_whose_time_its_zone_always_jumps_over_is_refused() -> None:
     ],
 )
 def test_an_unknown_zone_is_refused_with_the_nearest_one(tz: str, hint: str) -> None:
-    with pytest.raises(InvalidOption, match="is no time zone that this machine knows") as refused:
+    with pytest.raises(InvalidOption, match="is not a time zone that this machine knows") as refused:
         check_rule("0 9 * * *", tz)
 
     assert hint in str(refused.value)

@@ -100,7 +100,7 @@ def spec(**facts: Any) -> ScheduleSpec:  # noqa: ANN401  also such as are refuse
         ({"name": "a,b"}, r"contains '\*', ',' or '='"),
         ({"name": "a\nb"}, "cannot be seen"),
         ({"name": 5}, "must be a str"),
-        ({"rule": "0 3 * * *"}, "schedule 'nightly': '0 3 .*' is no rule"),
+        ({"rule": "0 3 * * *"}, "schedule 'nightly': '0 3 .*' is not a rule"),
         ({"task": ""}, "task name ''"),
         ({"queue": "a=b"}, "queue name 'a=b'"),
         ({"priority": 5}, "priority=5"),

@@ -280,7 +280,7 @@ def test_a_plain_job_takes_no_signal(db: Db, state: str) -> None:
     job = put(db, state, key="k")
 
     for target in (job, "k") if state != "succeeded" else (job,):
-        with pytest.raises(psycopg.errors.InvalidParameterValue, match=f"job {job} is no workflow"):
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match=f"job {job} is not a workflow"):
             send(db, target)
 
     assert signals(db) == []

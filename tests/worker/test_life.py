@@ -475,7 +475,7 @@ def test_the_pause_after_a_fault_grows_and_ends_when_the_worker_is_stopped(
 
     asyncio.run(pause())
 
-    said: list[Any] = [entry.args for entry in caplog.records if "begins anew" in entry.msg]
+    said: list[Any] = [entry.args for entry in caplog.records if "it restarts in" in entry.msg]
     longest = [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
     assert [restarts for restarts, _ in said] == list(range(1, 10))
     assert all(most / 2 <= seconds <= most for (_, seconds), most in zip(said, longest, strict=True))

@@ -125,7 +125,7 @@ def test_a_function_without_a_context_in_front_is_no_workflow(function: Any) -> 
 
 
 def test_a_sync_function_is_no_workflow() -> None:
-    with pytest.raises(TaskError, match=r"sync is no async function, .* what it calls in its steps may be sync"):
+    with pytest.raises(TaskError, match=r"sync is not an async function, .* what it calls in its steps may be sync"):
         Tasks().workflow(sync)  # type: ignore[arg-type]
 
 

@@ -314,9 +314,9 @@ def test_arguments_of_a_fork_must_fit_the_code_where_that_is_known(app: Rowlock,
 def test_who_forks_from_a_step_that_is_not_there_is_told_which_are(app: Rowlock, db: Db) -> None:
     job, empty, plain = ordered(db), put_workflow(db), put(db)
 
-    with pytest.raises(InvalidOption, match=r"from_step='chrge' is no step of .*; it has 'charge', '1/ship', "):
+    with pytest.raises(InvalidOption, match=r"from_step='chrge' is not a step of .*; it has 'charge', '1/ship', "):
         app.workflows.fork(job, from_step="chrge")
-    with pytest.raises(InvalidOption, match="has no steps to fork from; enqueue it anew"):
+    with pytest.raises(InvalidOption, match="has no steps to fork from; enqueue it again"):
         app.workflows.fork(empty, from_step="charge")
     with pytest.raises(NotAWorkflow, match="fork is for workflows"):
         app.workflows.fork(plain, from_step="charge")

@@ -1,4 +1,4 @@
-"""What the shop answers."""
+"""Views: the pages of the shop."""
 
 from django.db import transaction
 from django.http import HttpRequest, JsonResponse

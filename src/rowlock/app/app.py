@@ -140,7 +140,7 @@ class Rowlock:
     # Declaring tasks
 
     def include(self, tasks: Tasks) -> None:
-        """Take in tasks that were collected without an app."""
+        """Add tasks that were collected without an app."""
         for task in tasks:
             if task.app not in (None, self):
                 raise TaskError(f"task {task.name!r} is already in another app")
@@ -220,9 +220,9 @@ class Rowlock:
 
     @verb("app")
     def stats(self) -> Verb[Stats]:
-        """What an operator asks for: queues, tasks, workers, the database. Cheap, however many jobs there are.
+        """Figures for operators: queues, tasks, workers, the database. Cheap, however many jobs there are.
 
-        What takes over two seconds, or is not this role's to see, is None, and `unknown` says why.
+        A part that takes over two seconds, or that this role may not see, is None, and `unknown` says why.
         """
         from rowlock.store.stats.collect import collect_stats  # noqa: PLC0415  whoever only enqueues does without
 
@@ -239,7 +239,7 @@ class Rowlock:
         queue: str | None = None,
         task: str | None = None,
     ) -> Verb[Series]:
-        """What workers did within the last `span`, a day at most, in steps: for charts, of all, a queue or a task.
+        """A series of what workers did within the last `span`, a day at most: for charts, of all, a queue or a task.
 
         A step is whole minutes: one, five or ten as the span is long, unless you say.
         """
@@ -255,7 +255,7 @@ class Rowlock:
     arates = averb(rates)
 
     def doctor(self, *, target: timedelta = timedelta(minutes=1)) -> Checkup:
-        """Whether the database is healthy, line by line: green, amber or red, the figure, the reason and the remedy.
+        """A checkup of the database, line by line: green, amber or red, the figure, the reason and the remedy.
 
         `target` is how long a job may be due before that is too long. A few jobs are made, claimed and undone.
         """
@@ -319,8 +319,8 @@ class Rowlock:
 
         Queues in a sequence are strict, each looked into only when those before it are empty; in a mapping they have
         weights. Sync handlers run in `threads` (at most 32 unless asked). `grace` is what running jobs get at the end.
-        A worker holds its jobs under a `lease`, which it must `renew` in time; `deadline` is how long the database may
-        take to answer it. Those two follow from the lease unless given.
+        A worker holds its jobs under a `lease`, which it must `renew` in time; `deadline` is how long it waits
+        for the database. Those two follow from the lease unless given.
         What is not given comes from the environment ($ROWLOCK_SLOTS …), else it is the queue `default`, 100 slots and
         30 seconds each of lease and grace.
         """

@@ -131,7 +131,7 @@ class Job(Generic[R_co]):
 
     @verb("job")
     def explain(self) -> Verb[Explanation]:
-        """Why the job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        """Explain why the job is not running, or what became of it: a sentence, the facts behind it, and what to do."""
         from rowlock.explain import explain_job  # noqa: PLC0415  whoever only enqueues does without
 
         handler = self._handler if self._handler.result.is_declared else None  # else only its name is known here
@@ -150,9 +150,9 @@ class Job(Generic[R_co]):
     def cancel(self, *, by: str | None = None, why: str | None = None, connection: object | None = None) -> Verb[bool]:
         """Cancel the job. True: it never runs, retries or succeeds again. False: too late, its outcome stands.
 
-        A running handler is told, and cancelled if it is a coroutine; until it has ended, the job's key is held. A
-        workflow that has begun ends when a worker has undone what it did. Like an enqueue it joins the transaction of
-        `connection`, or of the one that it is `within`: then all of this holds from the commit on.
+        A running handler is asked to stop, and cancelled if it is a coroutine; until it has ended, the job's key is
+        held. A workflow that has begun ends when a worker has undone what it did. Like an enqueue it joins the
+        transaction of `connection`, or of the one that it is `within`: then all of this holds from the commit on.
         JobNotFound when it is neither live nor in history. `by` and `why` are for the job's event.
         """
         from rowlock.store import operations  # noqa: PLC0415  whoever only enqueues does without

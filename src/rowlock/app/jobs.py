@@ -48,7 +48,7 @@ class Jobs:
     """The jobs of an app, for operators: `app.jobs.retry(Filter(state="failed", task="send"), why="host is back")`.
 
     For every job that a verb changes it writes an event: what was done, by whom (the user of this process, unless `by`
-    says otherwise) and `why`. `track` is told after every window how far the verb has come.
+    says otherwise) and `why`. `track` is called after every window with what the verb has done so far.
     """
 
     def __init__(self, resources: Resources, enqueuer: Enqueuer) -> None:
@@ -70,7 +70,7 @@ class Jobs:
     ) -> Verb[Page]:
         """The newest jobs that match, live and ended; `before` is the `next` of the page before.
 
-        Only ended ones are listed by when they ended, latest first: with an ended state, or `ended_after`.
+        Ended jobs alone, by an ended state or `ended_after`, are listed by when they ended, latest first.
         With `time_limit` it looks for about so long and returns what it has found; if there is a `next`, there may be
         more.
         """
@@ -99,7 +99,7 @@ class Jobs:
 
     @verb("app.jobs")
     def preview(self, verb: VerbName, filter: Filter, *, time_limit: timedelta | None = None) -> Verb[Preview]:
-        """What a verb would do now, without doing it; with `time_limit`, as far as about so long shows."""
+        """Preview a verb: what it would change now, without doing it; with `time_limit`, as much as that allows."""
         named = verb_named(verb)
         return self._read(lambda: pages.preview(filter, named, enough=enough_after(time_limit)))
 
@@ -155,7 +155,7 @@ class Jobs:
     ) -> Verb[Done]:
         """Cancel jobs that have not ended: ready and waiting ones end at once, running ones when their attempts do.
 
-        None of them succeeds or runs again. Running handlers are told; those that are coroutines are cancelled.
+        None of them succeeds or runs again. Running handlers are asked to stop; coroutines are cancelled.
         Workflows that have begun, and children, end when a worker has undone what they did.
         """
         cancelling = partial(operations.cancel, states=VERBS["cancel"].states(filter), keep=self._keep.cancelled)
@@ -256,7 +256,7 @@ class Jobs:
 
     @verb("app.jobs")
     def explain(self, job_id: UUID | str) -> Verb[Explanation]:
-        """Why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
+        """Explain why a job is not running, or what became of it: one sentence, the facts behind it, and what to do."""
         from rowlock.explain import explain_job  # noqa: PLC0415  whoever does not ask why does without
 
         explaining = partial(explain_job, check_id(job_id), known=self._resources.tasks.handler, keep=self._keep)

@@ -141,7 +141,7 @@ class Tasks:
         return self._declaring_workflows
 
     def add(self, task: Task[..., Any]) -> None:
-        """Take in a task or a workflow; its names, or those and its version, must be free."""
+        """Add a task or a workflow; its names, or those and its version, must be free."""
         names = (task.name, *task.spec.aliases)
         for name in names:
             self._check_name(name, task)

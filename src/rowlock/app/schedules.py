@@ -64,7 +64,7 @@ class Schedules:
 
     @verb("app.schedules")
     def next(self, name: str, count: int = 5) -> Verb[tuple[datetime, ...]]:
-        """Its next slots, in UTC: when its rule asks for jobs, jitter left out; a pause passes over those it covers."""
+        """The next slots of a schedule, in UTC, without jitter; a pause passes over those it covers."""
         known = _check_name(name)
         if type(count) is not int or not 1 <= count <= _MOST_SLOTS:
             raise InvalidOption(f"count={shown(count)} is out of range; use 1 to {_MOST_SLOTS:,}")
@@ -74,7 +74,7 @@ class Schedules:
 
     @verb("app.schedules")
     def firings(self, name: str, *, limit: int = 20) -> Verb[tuple[Firing, ...]]:
-        """What became of its latest slots, newest first: fired, or passed over and why. Kept for a week."""
+        """The latest slots of a schedule, newest first: fired, or passed over and why. Kept for a week."""
         return self._read(partial(change.firings, _check_name(name), check_limit(limit)))
 
     afirings = averb(firings)
@@ -162,7 +162,7 @@ class Schedules:
         why: str | None = None,
         by: str | None = None,
     ) -> Verb[Schedule]:
-        """Pass over its slots: until then, for so long, or until somebody resumes. Jobs that were made go on."""
+        """Pause a schedule: pass over its slots until `until`, for `duration`, or until somebody resumes."""
         check_end(until, duration)
         pausing = partial(
             change.pause,
@@ -178,7 +178,7 @@ class Schedules:
 
     @verb("app.schedules")
     def resume(self, name: str, *, why: str | None = None, by: str | None = None) -> Verb[bool]:
-        """Let it go on with its next slot; returns whether it was paused."""
+        """Resume a schedule with its next slot; returns whether it was paused."""
         resuming = partial(change.resume, _check_name(name), actor=check_actor(by), why=check_why(why))
         return (yield from Exchange(self._database, resuming))
 
@@ -186,7 +186,7 @@ class Schedules:
 
     @verb("app.schedules")
     def run_now(self, name: str, *, by: str | None = None, why: str | None = None) -> Verb[Job[Any]]:
-        """Make a job of it now, beside its slots, paused or not; its next slot sees that job as it sees the others."""
+        """Make a job of a schedule now, beside its slots, paused or not; its next slot sees that job like others."""
         job_id = new_id()
         running = partial(change.run_now, _check_name(name), job_id=job_id, actor=check_actor(by), why=check_why(why))
         made = yield from Exchange(self._database, running)

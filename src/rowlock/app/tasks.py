@@ -169,7 +169,7 @@ class Call(Generic[R_co]):
 
     @property
     def result(self) -> Result:
-        """How its result travels."""
+        """The codec of its result."""
         return self.task.handler.result
 
     def to_job(self, job_id: str) -> NewJob:

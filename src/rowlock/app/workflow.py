@@ -161,8 +161,8 @@ def _check_function(function: Callable[..., object]) -> None:
     name = name_of(function)
     if not inspect.iscoroutinefunction(function):
         raise TaskError(
-            f"{name} is no async function, and a workflow is one: async def {name}(ctx: Context, …); what it calls in "
-            "its steps may be sync"
+            f"{name} is not an async function, as a workflow must be: async def {name}(ctx: Context, …); what it "
+            "calls in its steps may be sync"
         )
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):

@@ -1,6 +1,6 @@
 """Workflow check: replays recorded histories against this process's code, and reports where they differ.
 
-Nothing is written, no step is called, no job is claimed. Before a deploy it tells whether live workflows could go on.
+Nothing is written, no step is called, no job is claimed. Before a deploy it shows whether live workflows could go on.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Workflows:
 
     @verb("app.workflows")
     def show(self, job_id: UUID | str) -> Verb[Timeline]:
-        """What a workflow has done, step by step, and what it waits for; NotAWorkflow for a job of a plain task."""
+        """The timeline of a workflow: its steps, and what it waits for; NotAWorkflow for a job of a plain task."""
         known = check_id(job_id)
         timeline = yield from Exchange(self._database, partial(records.show, known, "app.workflows.show"), atomic=False)
         if timeline is None:
@@ -100,19 +100,19 @@ class Workflows:
     # Replaying needs a loop: the caller's, or one of its own.
 
     def check(self, *, workflow: str | None = None, ended: bool = False, limit: int = 1000) -> WorkflowCheck:
-        """Replay what the newest live workflows remember against this process's code, and say where the two differ.
+        """Replay the records of the newest live workflows against this process's code, and report where they differ.
 
-        It writes nothing and calls no step; what code does outside of steps, it does. With `ended`, also those that
-        history keeps: what they did, the code must do still.
+        It writes nothing and calls no step, but code outside of steps runs. With `ended`, also workflows in
+        history: the code must still do what they did.
         """
         refuse_in_loop("app.workflows.check", "await app.workflows.acheck(…)")
         return self._check(workflow, ended=ended, limit=limit).run()
 
     async def acheck(self, *, workflow: str | None = None, ended: bool = False, limit: int = 1000) -> WorkflowCheck:
-        """Replay what the newest live workflows remember against this process's code, and say where the two differ.
+        """Replay the records of the newest live workflows against this process's code, and report where they differ.
 
-        It writes nothing and calls no step; what code does outside of steps, it does. With `ended`, also those that
-        history keeps: what they did, the code must do still.
+        It writes nothing and calls no step, but code outside of steps runs. With `ended`, also workflows in
+        history: the code must still do what they did.
         """
         return await self._check(workflow, ended=ended, limit=limit).arun()
 
@@ -138,10 +138,10 @@ class Workflows:
     ) -> Verb[Job[Any]]:
         """Go on from a step of a workflow, live or ended, in a new job, which remembers what was done before that step.
 
-        The step is run anew, and all that the code calls after it. `args` are other arguments, by name; those that are
-        not named stay as they were. `version` is that of other code. The workflow itself is left as it is, with its key
-        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. Of one that was undone
-        nothing stands any more: its fork begins anew. An event is written for both.
+        The step is run again, and so is all that the code calls after it. `args` are other arguments, by name; the
+        rest stay as they were. `version` is that of other code. The workflow itself is left as it is, with its key
+        and its signals; but if the new job fails, it undoes what it remembers, whoever did it. One that was undone
+        has nothing left to go on from: its fork starts over. An event is written for both.
         """
         known, fork_id = check_id(job_id), new_id()
         step, other = check_text("from_step", from_step, limit=MAX_KEY), _check_version(version)
@@ -185,9 +185,9 @@ class Workflows:
     def terminate(self, job_id: UUID | str, *, by: str | None = None, why: str | None = None) -> Verb[bool]:
         """End a workflow as cancelled at once, without undo; for one that no worker can undo, as its code is gone.
 
-        True when it has ended so; False when it had ended before. What it has done stands: put right by hand what must
-        not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more. An event
-        says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
+        True when this has ended it; False when it had ended before. What it did stays done: put right by hand what
+        must not. Its key is free, its children are cancelled, and a worker that runs it can record nothing more.
+        An event says who did it and why. Where a worker has the code, `job.cancel()` undoes first.
         """
         known, actor, reason, keep = check_id(job_id), check_actor(by), check_why(why), self._keep.cancelled
         yield from Exchange(self._database, partial(make_partitions, longest=self._keep.longest))

@@ -56,7 +56,7 @@ class ServeOptions:
     show_default=True,
     help="The port to listen on; 0 is any that is free.",
 )
-@click.option("--read-only", is_flag=True, help="Look only; PostgreSQL itself refuses to be changed.")
+@click.option("--read-only", is_flag=True, help="Change nothing; PostgreSQL itself refuses it.")
 @click.option("--open", "opens", is_flag=True, help="Open it in a browser.")
 @click.option(
     "--tokens-file",
@@ -219,7 +219,7 @@ def _announce(link: str, typed: ServeOptions, *, with_token: bool) -> None:
 @json_option
 @debug_option
 def token(*, name: str, role: str, as_json: bool) -> None:
-    """Make a token for NAME, who is then who the audit says did it.
+    """Make a token for NAME; the audit records what its holder does under that name.
 
     The token is shown once, and kept nowhere. The line goes into the file of --tokens-file; it holds only a hash.
     """

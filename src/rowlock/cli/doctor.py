@@ -52,7 +52,7 @@ def _span(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> timed
 @app_options(required=False)
 @debug_option
 def doctor(choice: AppChoice, *, target: timedelta, fail_on: Level, as_json: bool) -> None:
-    """Say whether the database is healthy, line by line, and what to do.
+    """Check the health of the database, line by line, and show what to do.
 
     A few jobs are made, claimed and undone to see what they cost; nothing of it stays.
     """

@@ -27,9 +27,9 @@ from rowlock.model.explanation import Explanation
 @app_options(required=False)
 @debug_option
 def explain(choice: AppChoice, *, job_id: UUID | str, as_json: bool) -> None:
-    """Say why a job is not running, or what became of it.
+    """Explain why a job is not running, or what became of it.
 
-    One sentence, the facts behind it, and what to do. With --app, its arguments are also held against that code.
+    One sentence, the facts behind it, and what to do. With --app, its arguments are also checked against that code.
     """
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)

@@ -37,7 +37,7 @@ def queues() -> None:
 def list_queues(choice: AppChoice, *, as_json: bool) -> None:
     """List queues: what is due, delayed, running and waiting in them, how old the oldest is, and what gets done.
 
-    `wait` is how long jobs that workers claimed in the last hour had been due: half of them, and all but a twentieth.
+    `wait` is how long jobs that workers claimed in the last hour had been due: p50 and p95.
     """
     with open_app(choice) as app:
         stats = app.stats()
@@ -154,12 +154,12 @@ def _show(name: str, stats: Stats, pause: Pause | None) -> None:
 @queues.command(epilog=EXIT_CODES_OF_READS)
 @pause_options(pauses=True)
 def pause(typed: PauseOptions) -> None:
-    """Stop claiming jobs of a queue; what runs goes on. New jobs are taken in and wait."""
+    """Pause a queue: claim none of its jobs; running ones go on. New jobs are taken in and wait."""
     pause_named(typed, "queue")
 
 
 @queues.command(epilog=EXIT_CODES_OF_CHANGES)
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
-    """Let a paused queue go on."""
+    """Resume a paused queue."""
     resume_named(typed, "queue")

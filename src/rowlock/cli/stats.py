@@ -33,7 +33,7 @@ def stats(choice: AppChoice, *, watch: bool, as_json: bool) -> None:
     """Show queues, tasks, workers and the database at one moment.
 
     Rates are over the last full minutes, totals over the last hour. `?` is what could not be learned: the last lines
-    say why. With --watch it is shown anew every second, until Ctrl-C.
+    say why. With --watch it refreshes every second, until Ctrl-C.
     """
     with open_app(choice) as app:
         if watch:

@@ -35,7 +35,7 @@ def list_tasks(choice: AppChoice, *, as_json: bool) -> None:
     elif stats.tasks:
         show_tasks(stats.tasks, pauses, stats.at)
     else:
-        click.echo("no task has run, failed or been paused lately", err=True)
+        click.echo("no task has run, failed or been paused recently", err=True)
 
 
 def _task_facts(name: str, stats: Stats, pause: Pause | None) -> dict[str, Any]:
@@ -77,12 +77,12 @@ def _row(name: str, task: TaskStats, pause: Pause | None, now: datetime) -> tupl
 @tasks.command(epilog=EXIT_CODES_OF_READS)
 @pause_options(pauses=True)
 def pause(typed: PauseOptions) -> None:
-    """Stop running jobs of a task, whatever their queue; other tasks of the queue go on."""
+    """Pause a task: run none of its jobs, whatever their queue; other tasks go on."""
     pause_named(typed, "task")
 
 
 @tasks.command(epilog=EXIT_CODES_OF_CHANGES)
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
-    """Let a paused task go on."""
+    """Resume a paused task."""
     resume_named(typed, "task")

@@ -37,7 +37,7 @@ _THREADS_SECONDS = 0.5
 
 
 @click.command(
-    epilog="Exit codes: 0 stopped as it was told, 1 could not start, or had to leave without handing back "
+    epilog="Exit codes: 0 stopped when asked, 1 could not start, or had to leave without handing back "
     "(others take its jobs when its lease has run out), 2 wrong usage."
 )
 @app_options(required=True)
@@ -96,7 +96,7 @@ def _work(app: Rowlock, one: Worker, *, grace: timedelta, parent: int | None) ->
     with readable_errors(app.database):
         one.ends_worn_out = True
         stop = _Stop(one, grace=grace, parent=parent)
-        asyncio.run(_run_until_stopped(one, stop, start_anew=partial(_start_anew, app, parent=parent)))
+        asyncio.run(_run_until_stopped(one, stop, start_anew=partial(_restart_process, app, parent=parent)))
     if one.left_jobs:
         sys.exit(1)
 
@@ -197,9 +197,9 @@ def _let_pools_go() -> None:
             ThreadPoolExecutor.shutdown(pool, wait=False)  # a subclass may wait all the same
 
 
-def _start_anew(app: Rowlock, *, parent: int | None) -> NoReturn:
+def _restart_process(app: Rowlock, *, parent: int | None) -> NoReturn:
     """Replace this process, and with it the threads that are stuck in it; under a supervisor, which does so, end it."""
-    log.warning("starting the process anew")
+    log.warning("restarting the process")
     if parent is not None:
         _exit(0)
     if app.database.address.folder is not None:

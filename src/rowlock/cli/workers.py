@@ -81,7 +81,7 @@ def show_workers(found: Sequence[WorkerStats], now: datetime, *, title: str | No
         if worker.restarts:
             times = f"{text.count(worker.restarts, 'time')} in a row"
             fault = text.line(redact_text(worker.fault or "it is not known"))
-            click.echo(f"{worker.host}:{worker.pid} began anew {times} because of a fault of its own: {fault}")
+            click.echo(f"{worker.host}:{worker.pid} restarted {times} after an internal error: {fault}")
         elif worker.fault:
             click.echo(f"{worker.host}:{worker.pid} claims no more jobs: {text.line(redact_text(worker.fault))}")
         if worker.failing and worker.failing_since:

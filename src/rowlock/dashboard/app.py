@@ -120,7 +120,7 @@ class Dashboard:
 
 
 def _receiving(app: Rowlock, webhooks: Webhooks) -> Endpoint:
-    """The endpoint for signals by webhook; the signature tells whom one is from."""
+    """The endpoint for signals by webhook; the signature shows whom one is from."""
 
     async def endpoint(request: Request) -> Response:
         body, now = await request.body(), datetime.now(UTC)

@@ -90,7 +90,7 @@ def _counted(number: Count, noun: str) -> str:
 
 
 def _failed(stats: Stats, checkup: Checkup, recent_failures: Mapping[str, int], window: str) -> Iterator[Notice]:
-    """One line for all that failed: how many jobs, how many lately, and the share that the doctor names."""
+    """One line for all that failed: how many jobs, how many recent ones, and the share that the doctor names."""
     kept = {name: task.failed for name, task in stats.tasks.items() if task.failed is not None and task.failed.value}
     share = next((one for one in checkup.findings if one.name == "failures" and one.level != "green"), None)
     if not kept:

@@ -56,7 +56,7 @@ class RenderThreads:
 def assets() -> str:
     """A hash of the static files, part of their addresses: browsers keep the files until it changes.
 
-    It does not tell the version: visitors who are not logged in load these files, too.
+    It does not reveal the version: visitors who are not logged in load these files, too.
     """
     found = blake2s(VERSION.encode(), digest_size=8)
     for file in sorted(STATIC.iterdir()):

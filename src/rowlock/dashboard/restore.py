@@ -31,7 +31,7 @@ def _value(name: str, said: Any, shown: Any, stored: Any) -> Any:  # noqa: ANN40
         case str(), _ if MARK in said:
             raise InvalidArguments(
                 f"argument {name!r} has {MARK} in it, which stands for a secret that is not shown; write all of it "
-                "anew, or leave it as it was"
+                "again, or leave it as it was"
             )
         case _:
             return said

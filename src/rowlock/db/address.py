@@ -84,7 +84,7 @@ def _parsed(value: str, source: str) -> Address:
         if "=" in value:  # libpq's key=value form
             return Address(source, conninfo=value)
         raise NotConfigured(
-            f"{source} {redact_address(value)!r} is no database address; write postgresql://USER@HOST/NAME"
+            f"{source} {redact_address(value)!r} is not a database address; write postgresql://USER@HOST/NAME"
         )
     scheme = match["scheme"].lower()
     if scheme == "embedded":

@@ -127,16 +127,14 @@ class Database:
             self._pooler, self._listen_url = said
 
     def let_go(self) -> None:
-        """Keep no connection, and ask anew where the database is: for a framework's tests, where it comes and goes."""
+        """Keep no connection, and look the address up again: for a framework's tests, where databases come and go."""
         self._pool.close()
         self._apool.abandon()
         self._address, self._conninfo = None, None
 
     def conninfo(self) -> str:
         """The connection string; starts the embedded server, and migrates it, if that is what was asked for."""
-        if (
-            self._conninfo is not None
-        ):  # without the lock: in a forked child a thread of the parent may hold it for ever
+        if self._conninfo is not None:  # without the lock: in a forked child a thread of the parent may hold it forever
             return self._conninfo
         with self._starting:
             if self._conninfo is None:
@@ -202,7 +200,7 @@ class Database:
         """Hold a conversation: on the caller's connection, else on one of ours; all of it or nothing if `atomic`.
 
         When our connection breaks, the commit may have happened or not, and the conversation is begun again on a new
-        one: by `resend`, where that differs. So a server that is started anew is a pause, and no error.
+        one: by `resend`, where that differs. So a server that restarts is a pause, and no error.
         """
         if connection is not None:
             return borrowed.converse(connection, begin(), self.schema, atomic=atomic)

@@ -47,7 +47,7 @@ def error_kind(error: psycopg.Error) -> ErrorKind:
 
 
 def blame(error: psycopg.Error) -> Blame:
-    """Whose fault an error is. A statement at fault may fail for ever, and hold up all that waits behind it."""
+    """Whose fault an error is. A statement at fault may fail forever, and hold up all that waits behind it."""
     return _meaning(error).blame
 
 
@@ -135,7 +135,7 @@ def _meaning(error: psycopg.Error) -> _Meaning:
     return next((_MEANINGS[state[:end]] for end in range(len(state), 1, -1) if state[:end] in _MEANINGS), _ODD)
 
 
-class Refused(Exception):  # an answer of the server's, not a fault of ours
+class Refused(Exception):  # by the server, not a fault of ours
     """PostgreSQL does not accept what a statement carries, or fails at it again and again."""
 
     def __init__(self, error: Exception, *, certain: bool = True) -> None:
@@ -159,7 +159,7 @@ class Lost(Exception):  # as above
 
 
 class Unreachable(Exception):
-    """The database does not answer now; it may later."""
+    """The database does not respond now; it may later."""
 
 
 def check_reachable(database: Database) -> Server:
@@ -187,7 +187,7 @@ def wait_until_reachable(database: Database) -> Server:
 
 
 def _may_come(error: psycopg.Error) -> bool:
-    """Whether the server may answer later. One that refuses this user, or lacks the database, will go on to do so."""
+    """Whether the server may respond later. One that refuses this user, or lacks the database, will go on to do so."""
     said = str(error)
     return is_connection_lost(error) and ("FATAL" not in said or "starting up" in said or "shutting down" in said)
 
@@ -210,7 +210,7 @@ def _sentence(error: psycopg.Error, database: Database) -> str:
         case psycopg.OperationalError() if is_connection_lost(error):
             return f"cannot reach the database {where}: {said}; check the address, and that the server is up"
         case psycopg.ProgrammingError() if error.sqlstate is None:
-            return f"{where} is no database address: {said}; write postgresql://USER@HOST/NAME"
+            return f"{where} is not a database address: {said}; write postgresql://USER@HOST/NAME"
         case _:
             return f"PostgreSQL refuses in {where}: {said}; fix that and try again"
 

@@ -97,7 +97,7 @@ def take_idle(idle: list[S]) -> S | None:
 
 def _all_in_use(deadline: float) -> psycopg.OperationalError:
     return psycopg.OperationalError(
-        f"all {_MOST} connections of this process were busy for {deadline:g} s; the server is slow or does not answer"
+        f"all {_MOST} connections of this process were busy for {deadline:g} s; the server is slow or does not respond"
     )
 
 

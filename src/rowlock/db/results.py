@@ -162,7 +162,7 @@ class ResultWaiters:
                     end.set_result(ending)
 
     def fail(self, error: BaseException, listener: ResultListener) -> None:
-        """The listener cannot go on: those who wait must not wait for ever."""
+        """The listener cannot go on: those who wait must not wait forever."""
         with self._lock:
             waits = self._waits
             if self._listener is listener:
@@ -306,7 +306,7 @@ class ResultListener(threading.Thread):
             try:
                 heard = ear.open()
             except Unreachable as outage:
-                log.warning("nothing answers at listen_url (%s); looking for results once a second", outage)
+                log.warning("nothing responds at listen_url (%s); looking for results once a second", outage)
                 self._deaf_until = time.monotonic() + _DEAF_FOR
                 return None
             if heard.pooled:

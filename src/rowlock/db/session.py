@@ -31,7 +31,7 @@ AsyncCursor = psycopg.AsyncCursor[TupleRow]
 
 # What the engine needs of a session, whatever the role's or the database's defaults are.
 # - Statistics of a queue are always wrong, so nothing is left to them: with these off, each statement has one plan,
-#   index look-ups in nested loops. Then it need be made only once: planning anew doubled the time of a small claim.
+#   index look-ups in nested loops. Then it need be made only once: planning again doubled the time of a small claim.
 # - Every name in our SQL is qualified; nothing of the caller's search_path can stand in front of pg_catalog.
 _SETTINGS = {
     "enable_seqscan": "off",
@@ -110,7 +110,7 @@ class Server:
 
 
 class CommitLost(psycopg.OperationalError):
-    """A transaction that could only be rolled back: PostgreSQL answers its COMMIT with ROLLBACK, and no error."""
+    """A transaction that could only be rolled back: PostgreSQL replies to its COMMIT with ROLLBACK, and no error."""
 
 
 class _Bounded:

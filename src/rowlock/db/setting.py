@@ -68,7 +68,7 @@ def parse_seconds(text: str) -> timedelta:
     try:
         seconds = float(text)
     except ValueError:
-        raise InvalidOption(f"{shown(text)} is no number; give seconds, such as 30 or 0.5") from None
+        raise InvalidOption(f"{shown(text)} is not a number; give seconds, such as 30 or 0.5") from None
     if not math.isfinite(seconds) or abs(seconds) > LONGEST.total_seconds():
         raise InvalidOption(f"{shown(text)} is out of range; give seconds, a year of them at most")
     return timedelta(seconds=seconds)

@@ -32,7 +32,7 @@ class Within:
     def __init__(self, connection: Callable[[], object | None] | None, framework: Framework | None = None) -> None:
         if connection is not None and not callable(connection):
             raise InvalidOption(
-                "Rowlock(connection=…) takes a function that answers a connection, or None for one of ours, at each "
+                "Rowlock(connection=…) takes a function that returns a connection, or None for one of ours, at each "
                 "enqueue; to lend one for a while, use `with app.within(connection):`"
             )
         self._connection = connection
@@ -62,7 +62,7 @@ class Within:
         return self.own()
 
     def own(self) -> object | None:
-        """What the app's own function answers, whatever is lent."""
+        """The connection that the app's own function returns, whatever is lent."""
         return None if self._connection is None else self._connection()
 
     def check_own(self) -> None:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 # Short, so that a worker is back soon after an outage: thousands that knock twice a second do not hurt a server.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
-# An outage is told of again after so many seconds.
+# An outage is logged again after so many seconds.
 _TELL_EVERY = 60.0
 # What goes on failing fails at least once in so many times the longest that a try and the pause after it take.
 _STILL_TRIED = 3
@@ -124,7 +124,7 @@ class ReconnectingConnection:
             connection = self._connection = await self._connect_at_last()
         if not again or self._greet is None or self._is_greeting:
             return connection
-        # What is done first may cost the connection. Done anew on each, within itself, it would never come to an end.
+        # What is done first may cost the connection. Repeated on each, within itself, it would never come to an end.
         self._is_greeting = True
         try:
             await self._greet()

@@ -1,4 +1,4 @@
-"""What the demo's workers load; the command line tells them the database."""
+"""App: what the demo's workers load; the command line names the database."""
 
 from __future__ import annotations
 

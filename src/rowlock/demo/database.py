@@ -23,7 +23,7 @@ def demo_database(folder: Path) -> Iterator[tuple[EmbeddedPostgres, Rowlock, str
         server = stack.enter_context(EmbeddedPostgres(folder))
         if not server.owner:
             raise EmbeddedError(f"something runs in {server.folder} already; end it, or give the demo another folder")
-        # Nothing in here belongs into anyone's repository.
+        # Nothing in here belongs in anyone's repository.
         (server.folder / ".gitignore").write_text("*\n", encoding="utf-8")
         url = _empty_database(server)
         app = stack.enter_context(Rowlock(url))
@@ -34,7 +34,7 @@ def demo_database(folder: Path) -> Iterator[tuple[EmbeddedPostgres, Rowlock, str
 
 
 def _empty_database(server: EmbeddedPostgres) -> str:
-    """A database of the demo's own, made anew: whatever else lies in the folder is left alone."""
+    """A database of the demo's own, recreated each time: whatever else lies in the folder is left alone."""
     with connect(server.url, name="rowlock demo") as connection:
         connection.execute(f"drop database if exists {DATABASE} with (force)")
         connection.execute(f"create database {DATABASE}")

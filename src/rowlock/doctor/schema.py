@@ -71,7 +71,7 @@ def _remedy(schema: str, lacking: Sequence[Difference]) -> str:
     said = [index_statement(schema, one) for one in lacking]
     if all(said) and len(said) <= _MOST_STATEMENTS:
         return "; ".join(filter(None, said))
-    return "make it anew from `rowlock migrate --sql` on an empty schema"
+    return "recreate it from `rowlock migrate --sql` on an empty schema"
 
 
 def _indexes(facts: Facts) -> Finding:

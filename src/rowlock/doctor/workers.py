@@ -159,12 +159,12 @@ def _faults(live: list[WorkerStats]) -> Finding:
         )
     faulty = sorted((worker for worker in live if worker.restarts), key=lambda worker: -worker.restarts)
     if not faulty:
-        return check.green("none", "no worker began anew because of a fault of its own", value=0.0)
+        return check.green("none", "no worker restarted after an internal error", value=0.0)
     worst = faulty[0]
     return check.ill(
         "red" if worst.restarts >= _RESTARTS_RED else "amber",
         several([f"{worker.restarts} at {worker.host}:{worker.pid}" for worker in faulty]),
-        f"began anew so often in a row, each time after a longer pause: {redact_text(worst.fault or 'unknown')}",
+        f"restarted so often in a row, each time after a longer pause: {redact_text(worst.fault or 'unknown')}",
         do="the log of that worker has the traceback; update Rowlock, or report it",
         value=worst.restarts,
     )
@@ -181,7 +181,7 @@ def _failing(facts: Facts, live: list[WorkerStats]) -> Finding:
         "red",
         several([f"{worker.host}:{worker.pid}" for worker in failing]),
         f"tried again and again for {span(lasts)}: {redact_text(failing[0].failing or '')}",
-        do="what PostgreSQL says there has to be mended; nothing is lost meanwhile, and it goes on by itself",
+        do="fix what PostgreSQL reports there; nothing is lost meanwhile, and it goes on by itself",
         value=lasts.total_seconds(),
     )
 

@@ -1,4 +1,4 @@
-"""Missing jobs: what the id and the events still tell without a row."""
+"""Missing jobs: what the id and the events still show without a row."""
 
 from __future__ import annotations
 

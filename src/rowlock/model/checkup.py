@@ -15,9 +15,9 @@ LEVELS: tuple[Level, ...] = ("green", "amber", "red")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: the figure, what it means, and, unless it is green, what to do.
+    """One line of a checkup: the figure, what it means, and, unless it is green, what to do.
 
-    Amber works, and will not for ever, or could not be learned. Red breaks a promise, now or soon.
+    Amber works for now, but needs attention, or could not be checked. Red breaks a promise, now or soon.
     """
 
     group: str
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What `app.doctor()` answers: every finding, green ones too, in the order in which they are told."""
+    """The result of `app.doctor()`: every finding, green ones too, in the order of the report."""
 
     at: datetime
     findings: tuple[Finding, ...]
@@ -57,7 +57,7 @@ class Checkup:
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON has it."""
+        """Everything as JSON values."""
         return {
             "at": self.at.isoformat(),
             "worst": self.worst,

@@ -52,7 +52,7 @@ Code = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that is so, in a sentence, with the facts behind it and what to do about it."""
+    """One cause in a sentence, with the facts behind it and what to do about it."""
 
     code: Code
     says: str
@@ -62,7 +62,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(Plain):
-    """Why a job is not running, or what became of it, when somebody asked: what `job.explain()` answers.
+    """The result of `job.explain()`: why a job is not running, or what became of it, at one moment.
 
     `says` is one sentence and `code` its one word for programs; `facts` are the figures and names behind it, `do` is
     what to do, None where there is nothing to be done. `also` are sentences on what else is so: to fix only the first

@@ -1,7 +1,7 @@
 """Failure: an attempt's error, as a value that can always be stored and shown.
 
 An error is the handler's own code, and describing it must not fail: a job whose error could not be written down
-would stay running for ever. So: nothing an exception's methods do gets out of here, every loop has an end, and no
+would stay running forever. So: nothing an exception's methods do gets out of here, every loop has an end, and no
 text is copied before it is cut.
 """
 

@@ -44,7 +44,7 @@ class FailureGroup:
         return folded(redact_text(self.message))  # in this order: folded, a secret would no longer look like one
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {
             "task": self.task,
             "error": self.error,
@@ -69,7 +69,7 @@ class Failures:
     back_to: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {
             "groups": [group.to_dict() for group in self.groups],
             "looked": self.looked,

@@ -94,7 +94,7 @@ class Filter:
         return None if self.args is None else encode_untyped(self.args)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was given, as JSON knows it."""
+        """The conditions given, as JSON values."""
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         return {name: plain(value) for name, value in given.items() if value is not None}
 

@@ -77,7 +77,7 @@ def is_span(typed: str) -> bool:
 def read_span(typed: str) -> timedelta:
     """The length of time that was typed; InvalidOption if it is none."""
     if not is_span(typed):
-        raise InvalidOption(f"{typed!r} is no length of time; write 90s, 15min, 2h, 3d or 1w")
+        raise InvalidOption(f"{typed!r} is not a length of time; write 90s, 15min, 2h, 3d or 1w")
     try:
         parts = _PART.findall(typed.strip().lower())
         return sum((float(number) * _UNITS_TYPED[unit] for number, unit in parts), timedelta(0))

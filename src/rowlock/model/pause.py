@@ -54,7 +54,7 @@ class Breaker:
         _check_span("pause", self.pause)
 
     def why(self, error: str) -> str:
-        """Why the task is paused, in words; `error` is the type of the last one."""
+        """The reason of the pause, in words; `error` is the type of the last failure."""
         return f"breaker: {_counted(self.failures, 'failure')} within {_words(self.window)}, the last: {error}"
 
 

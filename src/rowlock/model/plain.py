@@ -37,5 +37,5 @@ class Plain:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: ids and moments are strings, lengths of time are seconds."""
+        """The same as JSON values: ids and times are strings, durations are seconds."""
         return plain_fields(self)

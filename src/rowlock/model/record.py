@@ -17,7 +17,7 @@ State = Literal["waiting", "parked", "ready", "running", "succeeded", "failed", 
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """What went wrong in one attempt. `attempt` counts every start; a crash has a type and a message of our own."""
+    """The error of one attempt. `attempt` counts every start; a crash has a type and a message of our own."""
 
     type: str
     message: str
@@ -30,7 +30,7 @@ class JobError:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job said it is: `share` from 0 to 1, and a word for people."""
+    """The progress that an attempt reported: `share` from 0 to 1, and a note for people."""
 
     share: float
     note: str | None

@@ -310,7 +310,7 @@ def check_names(also: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_secret(name: str, value: object, also: tuple[str, ...] = ()) -> bool:
-    """Whether what has this name must not be shown. Nothing, True and False tell nothing; `tokens: 512` is a count."""
+    """Whether a value of this name must not be shown. None, True and False reveal nothing; `tokens: 512` is a count."""
     if value is None or value == "" or isinstance(value, bool):
         return False
     named = _named(name[-_LONGEST:], also)

@@ -18,7 +18,7 @@ from rowlock.model.verb import VerbName
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a page ends that is in the order of a time: after it comes what was earlier."""
+    """A place in a list that is ordered by a time: earlier entries come after it."""
 
     at: datetime
     id: UUID
@@ -28,13 +28,13 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """A cursor as it was written; InvalidOption if it is none."""
+        """Parse a cursor; InvalidOption if the text is not one."""
         moment, _, event_id = text.partition("/")
         try:
             at = datetime.fromisoformat(moment)
             return cls(at if at.tzinfo else at.replace(tzinfo=UTC), UUID(event_id))
         except ValueError:
-            raise InvalidOption(f"{shown(text)} is no place in this list; take it from the page before") from None
+            raise InvalidOption(f"{shown(text)} is not a place in this list; take it from the page before") from None
 
 
 # Where a page of jobs begins: after this id, or after this end.
@@ -63,13 +63,13 @@ class Page:
     looked: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {"records": [record.to_dict() for record in self.records], "next": self.next and str(self.next)}
 
 
 @dataclass(frozen=True, slots=True)
 class Preview(Plain):
-    """What a verb would do now: change `count` jobs, and pass over some that it looks at but cannot change.
+    """The preview of a verb: it would change `count` jobs, and pass over some that it looks at but cannot change.
 
     Counted up to 10,000 jobs; `capped` says that there are, or may be, more. `tasks` and `states` count those it would
     change.
@@ -86,9 +86,9 @@ class Preview(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Done(Plain):
-    """What a verb has done so far: jobs changed, and jobs passed over, as they run, lack their key or have changed.
+    """The work of a verb so far: jobs changed, and jobs passed over, as they run, lack their key or have changed.
 
-    `before` is where it stands: given to the verb again, it goes on from there. None: it has come to the end.
+    `before` is where it stands: pass it to the verb again to go on from there. None: it has come to the end.
     """
 
     verb: VerbName
@@ -99,7 +99,7 @@ class Done(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that an operator or upkeep did, to a job, a queue or a task: when, who (`actor`), and the `details`.
+    """An action of an operator or of upkeep, on a job, a queue or a task: when, who (`actor`), and the `details`.
 
     `actor` is the name that the client gave, `login` the role that it was logged in as, which PostgreSQL recorded.
     """
@@ -124,7 +124,7 @@ class Event:
         return None if owner == "unknown" else owner
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {
             "id": str(self.id),
             "at": plain(self.at),
@@ -147,7 +147,7 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class Firing(Plain):
-    """What became of a slot of a schedule: fired, by the job `job`, or passed over, for `reason`; `at` is when.
+    """The record of one slot of a schedule: fired, by the job `job`, or passed over, for `reason`; `at` is when.
 
     A job beside the slots has a reason too: "asked" by an operator, or "boot". `state` is its job's now, if there still
     is one.

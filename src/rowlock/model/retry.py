@@ -43,18 +43,18 @@ class Retry:
 
     @classmethod
     def none(cls) -> Retry:
-        """One attempt, and no other."""
+        """A policy of one attempt, without retries."""
         return cls(attempts=1)
 
     def delay(self, failures: int, random: Callable[[], float]) -> timedelta:
-        """How long to wait after so many failures: base · factorⁿ, at most cap, plus up to jitter of that.
+        """The wait after so many failures: base · factorⁿ, at most cap, plus up to jitter of that.
 
         `random` gives a number from 0 to 1. The sum never overflows, whatever the count.
         """
         return self._backoff(failures) * (1.0 + self.jitter * _unit(random()))
 
     def wants(self, error: BaseException) -> bool:
-        """Is this error worth another attempt?
+        """Whether this error is worth another attempt.
 
         A function that raises, whatever it raises, counts as yes, and leaves a note on the error that it was given: a
         fault in the policy must not lose the job, and must be seen.
@@ -65,7 +65,7 @@ class Retry:
             return isinstance(error, self.on)
         try:
             return bool(self.on(error))
-        except BaseException as fault:  # the function is the user's: Cancel, Snooze and SystemExit are no answers
+        except BaseException as fault:  # the function is the user's: it may not cancel, snooze or exit
             with suppress(Exception):
                 error.add_note(f"Retry(on=…) raised {type(fault).__name__} when asked about this error; it is retried")
             return True
@@ -105,6 +105,6 @@ def _check_on(on: On) -> None:
     kinds: tuple[object, ...] = on if isinstance(on, tuple) else (on,) if isinstance(on, type) else ()
     for kind in kinds:
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise InvalidOption(f"Retry(on=…) has {kind!r}, which is no exception type; use types such as OSError")
+            raise InvalidOption(f"Retry(on=…) has {kind!r}, which is not an exception type; use types such as OSError")
     if not (on is None or isinstance(on, tuple) or callable(on)):
         raise InvalidOption("Retry(on=…) must be exception types or a function of the error; write on=OSError")

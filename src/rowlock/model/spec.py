@@ -32,7 +32,7 @@ MOST_KEPT = timedelta(days=400)
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How long history keeps ended jobs, by how they ended."""
+    """Retention: how long history keeps ended jobs, by how they ended."""
 
     succeeded: timedelta = timedelta(days=1)
     failed: timedelta = timedelta(days=30)
@@ -49,7 +49,7 @@ class Keep:
                 )
 
     def after(self, outcome: Ended) -> timedelta:
-        """How long to keep a job that ended so."""
+        """The time for which a job that ended so is kept."""
         match outcome:
             case Succeeded():
                 return self.succeeded
@@ -169,7 +169,7 @@ class Handler:
 
     @property
     def version(self) -> int | None:
-        """The version of a workflow's code; None: it is no workflow."""
+        """The version of a workflow's code; None: it is not a workflow."""
         return self.spec.version
 
     @property
@@ -179,7 +179,7 @@ class Handler:
 
 
 def check_expires(expires: timedelta | None) -> timedelta | None:
-    """How long after its run_at a job is worth starting: more than zero, or None for ever."""
+    """How long after its run_at a job is worth starting: more than zero, or None forever."""
     _check_span("expires", expires)
     if expires == timedelta(0):
         raise InvalidOption("expires=0 would end every job unrun; leave it out for never")

@@ -16,7 +16,7 @@ def read_instant(typed: str) -> datetime:
     try:
         moment = datetime.fromisoformat(typed.strip())
     except ValueError:
-        raise InvalidOption(f"{typed!r} is no instant; write 2026-03-01T08:00Z") from None
+        raise InvalidOption(f"{typed!r} is not a time; write 2026-03-01T08:00Z") from None
     if moment.utcoffset() is None:
         raise InvalidOption(f"{typed!r} has no time zone; write {moment:%Y-%m-%dT%H:%M}Z for UTC, or +02:00")
     return moment
@@ -29,7 +29,7 @@ def read_time(typed: str) -> datetime | timedelta:
     try:
         datetime.fromisoformat(typed.strip())
     except ValueError:
-        raise InvalidOption(f"{typed!r} is no time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z") from None
+        raise InvalidOption(f"{typed!r} is not a time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z") from None
     return read_instant(typed)
 
 

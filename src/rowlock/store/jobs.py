@@ -49,12 +49,12 @@ def cancelling(*, worker: str) -> Query[str]:
 
 
 def lock(job_id: str) -> Query[tuple[str, bool]]:
-    """Lock a live job; returns its state, and whether it is to be cancelled. No answer means that it is not live."""
+    """Lock a live job; returns its state, and whether it is to be cancelled. No row means that it is not live."""
     return Query("job_lock", {"id": job_id}, _held)
 
 
 def fence(job: ClaimedJob) -> Query[Fence]:
-    """Make an attempt's claim durable and answer its number; no answer means that it has lost its job."""
+    """Make an attempt's claim durable and return its number; no row means that it has lost its job."""
     return Query("job_fence", {"id": job.id, "token": job.token}, lambda row: Fence(row[0], row[1]))
 
 

@@ -61,7 +61,7 @@ def rescue(
 
 
 def pardon(*, worker: str, since: timedelta) -> Query[str]:
-    """Take back the crash of jobs that were rescued so lately from a worker that lives after all; returns their ids."""
+    """Take back the crash of jobs just rescued from a worker that lives after all; returns their ids."""
     return Query("job_pardon", {"worker": worker, "since": interval(since), "suspect": str(SUSPECT_FROM)}, first)
 
 

@@ -58,7 +58,7 @@ def register(
 ) -> Query[Registered]:
     """Enter a worker process, under a lease.
 
-    `restarts` is how often in a row it began anew because of a fault of its own, and `fault` the last of those.
+    `restarts` is how often in a row it restarted after an internal error, and `fault` the last of those.
     """
     return Query(
         "worker_register",
@@ -174,7 +174,7 @@ def tell(
 ) -> Query[None]:
     """Say how a worker is: how many attempts go on after their time-out, whether it claims no more, and what is wrong.
 
-    `fault` is why it began anew `restarts` times in a row; without any, why it claims no more. `failing` is what it
+    `fault` is why it restarted `restarts` times in a row; without any, why it claims no more. `failing` is what it
     tries again and again, `since` when.
     """
     return Query(

@@ -363,7 +363,7 @@ class _Drain:
         often = ", ".join(f"{name} ({count})" for name, count in Counter(a.task for a in self._attempts).most_common(3))
         return RowlockError(
             f"{self._limit} attempts were run and {row.task} is still due; most often ran {often}; if no handler "
-            "enqueues itself for ever, give drain a larger limit="
+            "enqueues itself forever, give drain a larger limit="
         )
 
 

@@ -23,7 +23,7 @@ class Attempt:
 
     @property
     def ended(self) -> str:
-        """How it ended, in a word: succeeded, failed, cancelled, retried, snoozed or blocked.
+        """Its outcome in a word: succeeded, failed, cancelled, retried, snoozed or blocked.
 
         That of a workflow may also be parked, or restarted: it begins again with a fresh history.
         """
@@ -32,49 +32,49 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What a drain did: its attempts in the order in which they ran, and how many ended in which way."""
+    """The report of a drain: its attempts in the order in which they ran, and counts by outcome."""
 
     attempts: tuple[Attempt, ...]
     expired: int = 0  # how many jobs were cancelled as expired that could not even be claimed: paused, or waiting
 
     @property
     def succeeded(self) -> int:
-        """How many jobs succeeded."""
+        """The number of jobs that succeeded."""
         return self._count(Succeeded)
 
     @property
     def failed(self) -> int:
-        """How many jobs failed for good."""
+        """The number of jobs that failed for good."""
         return self._count(Failed)
 
     @property
     def cancelled(self) -> int:
-        """How many jobs ended as cancelled, expired ones included."""
+        """The number of jobs that ended as cancelled, expired ones included."""
         return self._count(Cancelled) + self.expired
 
     @property
     def retried(self) -> int:
-        """How many attempts failed and left their job to be run again."""
+        """The number of attempts that failed and are retried."""
         return self._count(Retried)
 
     @property
     def snoozed(self) -> int:
-        """How many attempts put their job off."""
+        """The number of attempts that snoozed their job."""
         return self._count(Snoozed)
 
     @property
     def blocked(self) -> int:
-        """How many jobs wait now: for code that fits them, or for the end of a pause."""
+        """The number of jobs that wait now: for code that fits them, or for the end of a pause."""
         return self._count(Blocked)
 
     @property
     def parked(self) -> int:
-        """How many attempts of workflows ended by waiting: for a moment, a signal, a child, or a step's next try."""
+        """The number of attempts of workflows that parked: for a time, a signal, a child, or a step's next try."""
         return self._count(Parked)
 
     @property
     def errors(self) -> tuple[BaseException, ...]:
-        """What handlers raised, snoozes and cancellations of their own left out."""
+        """The errors that handlers raised, without snoozes and cancellations of their own."""
         return tuple(one.error for one in self.attempts if one.error is not None)
 
     def _count(self, kind: type[Any]) -> int:

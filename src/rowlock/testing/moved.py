@@ -12,7 +12,7 @@ from rowlock.errors import InvalidOption
 
 @contextmanager
 def moved(app: Rowlock, url: str) -> Iterator[None]:
-    """Mean the database at `url` for a while, whatever the app was made with: `with moved(app, url):`."""
+    """Use the database at `url` for a while, whatever the app was made with: `with moved(app, url):`."""
     if app.database.within.source is not None:
         raise InvalidOption(
             f"{app.database.within.source} says where this app's database is, and its jobs are enqueued there: neither "

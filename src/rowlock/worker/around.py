@@ -25,9 +25,9 @@ def check_maker(function: object, said: str) -> None:
     """Refuse, when it is declared, a function that cannot return a context manager; `said` is what declares it."""
     wrapper = _wrapper_for(function)
     if wrapper is not None:
-        raise TaskError(f"{said} wants a function that answers a context manager; put @{wrapper} on {_name(function)}")
+        raise TaskError(f"{said} wants a function that returns a context manager; put @{wrapper} on {_name(function)}")
     if not callable(function):
-        raise TaskError(f"{said} wants a function that answers a context manager, not {function!r}")
+        raise TaskError(f"{said} wants a function that returns a context manager, not {function!r}")
 
 
 def _wrapper_for(function: object) -> str | None:
@@ -45,7 +45,7 @@ def checked(context: Plain | Async, maker: str) -> Plain | Async:
     """What a function returned, which must be a context manager of one kind or the other; `maker` is its name."""
     if isinstance(context, AbstractContextManager | AbstractAsyncContextManager):
         return context
-    raise TypeError(f"{maker} answered {type(context).__name__}, not a context manager")
+    raise TypeError(f"{maker} returned {type(context).__name__}, not a context manager")
 
 
 def parted(contexts: Sequence[Plain | Async]) -> tuple[list[Plain | Async], list[Plain]]:

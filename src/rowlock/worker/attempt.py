@@ -142,17 +142,17 @@ class CurrentJob:
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1; snoozes, crashes and hand-backs are not counted."""
+        """The number of this attempt, from 1; snoozes, crashes and hand-backs are not counted."""
         return self._row.failures + 1
 
     @property
     def attempts(self) -> int:
-        """How many attempts it has."""
+        """The number of attempts it has."""
         return self._row.attempts
 
     @property
     def crashes(self) -> int:
-        """How many workers died while they ran it."""
+        """The number of workers that died while they ran it."""
         return self._row.crashes
 
     @property
@@ -192,18 +192,18 @@ class CurrentJob:
     def cancelled(self) -> bool:
         """Whether to stop: somebody has asked to cancel the job, or this attempt timed out or does not own it any more.
 
-        A coroutine is cancelled as well; a sync handler is only told, and should look here, or call `check`, in loops.
+        A coroutine is cancelled as well; a sync handler is not: it should look here, or call `check`, in loops.
         """
         return self._attempt.must_stop
 
     def check(self) -> None:
-        """Go on, or raise what ends this attempt: Cancel if somebody asked, LeaseLost if it does not own its job."""
+        """Raise what ends this attempt, if it is to stop: Cancel on request, LeaseLost if it does not own its job."""
         self._attempt.check()
 
     def progress(self, share: float, note: str | None = None) -> None:
-        """Say how far this attempt is, from 0 to 1, and what it does, for those who look at the job's record.
+        """Report how far this attempt is, from 0 to 1, and what it does, in the job's record.
 
-        It waits for nothing, in async and in sync handlers: the worker writes the latest word about once a second.
+        It waits for nothing, in async and in sync handlers: the worker writes the latest report about once a second.
         Raises LeaseLost when this attempt does not own its job any more.
         """
         share, note = check_share(share), check_note(note)
@@ -258,9 +258,9 @@ class CurrentJob:
         return Transaction(self._begin, connection)
 
     def give_result(self, result: T) -> T:
-        """Inside of a `transaction`, which ends the job before the handler returns: give the job's result.
+        """Set the job's result inside a `transaction`, which ends the job before the handler returns.
 
-        It is answered as it is, so that the last line of the block can be `return current_job().give_result(…)`.
+        It returns the result as it is, so that the last line of the block can be `return current_job().give_result(…)`.
         """
         if self._attempt.ending is None:
             raise outside_of_a_block()

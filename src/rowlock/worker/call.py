@@ -168,7 +168,7 @@ class Caller:
         return await around.on_loop(on_loop, call)
 
     async def _step_in_thread(self, attempt: RunningAttempt, function: Callable[[], object]) -> object:
-        """A workflow's function gets the plain ones anew: what is around its attempt was entered in another thread."""
+        """A workflow's function gets plain ones of its own: those of its attempt were entered in another thread."""
         if self._arounds:
             _, in_thread = around.parted(around.made(self._arounds, running.get()))
             function = partial(around.in_thread, in_thread, function)
@@ -319,7 +319,7 @@ def _no_failure(attempt: RunningAttempt, error: BaseException) -> Outcome | None
 
 
 def _stop_the_clock(limit: asyncio.Timeout | None) -> Callable[[], None] | None:
-    """An attempt's time does not pass while it waits for a thread; what is answered, called in the thread, lets it."""
+    """Stop an attempt's clock while it waits for a thread; the thread calls the returned function to restart it."""
     if limit is None or (when := limit.when()) is None:
         return None
     loop = asyncio.get_running_loop()

@@ -40,7 +40,7 @@ _BUSY_STREAK = 8
 _STREAK_GAP = 0.02
 _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
-# due lately is looked at.
+# due recently is looked at.
 _LATE = 1.0
 _LATELY = timedelta(minutes=1)
 # A worker without room leaves after so long.
@@ -137,7 +137,7 @@ class Claimer:
             log.warning("somebody notifies us of a place that makes no sense: %.200r", place)
 
     def clock_was_set_back(self) -> None:
-        """Look from the bottom at once, and learn anew from where on."""
+        """Look from the bottom at once, and forget the floors."""
         self.floors.forget()
         self._wake.set()
 
@@ -362,7 +362,7 @@ class Claimer:
         return inf if outlook.due_in is None else outlook.due_in
 
     async def _reconnected(self) -> None:
-        """A claim whose answer was lost may have been committed: give back what we do not know of; then park anew."""
+        """A claim whose reply was lost may have been committed: give back what we do not know of; then park again."""
         await self._reconciler.give_back_unknown(self._link)
         self._parking.is_parked = False
         self._looks = []

@@ -59,7 +59,7 @@ class _Minute:
 
 
 class Counts:
-    """What a worker counts. Minutes are the database's: its time, told at every write, is carried on from there."""
+    """What a worker counts. Minutes are the database's: its time, read at every write, is carried on from there."""
 
     def __init__(self, worker: str) -> None:
         self._worker = worker

@@ -265,12 +265,12 @@ class Incarnation:
         except TimeoutError:
             self.left_jobs = True
             log.error(  # noqa: TRY400
-                "no answer from the database%s; others take our jobs when our lease has run out", self._why_none
+                "no reply from the database%s; others take our jobs when our lease has run out", self._why_none
             )
         for loop in self._loops:
             loop.cancel()
         await asyncio.wait(self._loops)
-        if left:  # else nobody answers
+        if left:  # else the database is away
             await in_own_thread(partial(self._write_last_counts, ends))
 
     @property
@@ -291,7 +291,7 @@ class Incarnation:
             await asyncio.wait([settling])
         await self._give_back([orphan.token for orphan in doubtful], left, until)
         await self._settle_link.run(workers.leave(worker=self.id))
-        if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on for ever
+        if doubtful:  # one of them may be what the loop fails of: that counts as a crash, or it would go on forever
             rescue = upkeep_store.rescue(doubtful, crashes=MOST_CRASHES, keep=self._config.keep, actor=self.name)
             await self._settle_link.run(rescue)
 
@@ -356,7 +356,7 @@ class Incarnation:
         """Others may run our jobs now, or soon: every attempt is told and cancelled, and nothing of it is settled."""
         if self.has_let_go or self._is_leaving:
             return
-        log.error("worker %s (%s) %s; it lets go of its jobs and starts anew", self.name, self.id, why)
+        log.error("worker %s (%s) %s; it lets go of its jobs and restarts", self.name, self.id, why)
         self.has_let_go = True
         self._runner.lose_all()
         self.ended.set()
@@ -364,7 +364,7 @@ class Incarnation:
     def _loop_ended(self, loop: asyncio.Task[None]) -> None:
         """A loop ends only when it is cancelled; else it is a fault of ours, and a new incarnation is the cure."""
         if not loop.cancelled() and loop.exception() is not None:
-            log.critical("a loop of worker %s failed; starting anew", self.name, exc_info=loop.exception())
+            log.critical("a loop of worker %s failed; restarting", self.name, exc_info=loop.exception())
             self.fault = reason_of(loop.exception())
             self._unsettled = self._runner.unsettled() if loop is self._loops[0] else []
             self.ended.set()

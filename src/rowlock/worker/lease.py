@@ -53,7 +53,7 @@ class Lease:
         self.set_back = timedelta(0)  # by how much the database's clock was, until that has been seen to
 
     def renewed(self, sent: float, answer: float) -> None:
-        """A renewal that was sent at this moment was answered, at that time of the database's."""
+        """A renewal that was sent at this moment was confirmed, at that time of the database's."""
         now = self.now()
         self._until = sent + self._lasts - self._margin
         offset = answer - now
@@ -289,6 +289,6 @@ class Renewer:
 def _say(chore: Chore, error: Exception, lasts: float) -> None:
     long = f", for {lasts:.0f} s now" if lasts >= _LOG_EVERY else ""
     if isinstance(error, Unreachable):
-        log.warning("%s: the database does not answer (%s)%s; trying again until it does", chore.name, error, long)
+        log.warning("%s: the database does not respond (%s)%s; trying again until it does", chore.name, error, long)
     else:
         log.error("%s failed%s; trying again until it works", chore.name, long, exc_info=error)

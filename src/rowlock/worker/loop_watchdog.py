@@ -35,7 +35,7 @@ class LoopWatchdog:
         return time.monotonic() - self._pinged_at, self._culprit
 
     def check(self) -> None:
-        """Look for the answer, and ping again; to be called about every PING_EVERY seconds."""
+        """Look for the reply, and ping again; to be called about every PING_EVERY seconds."""
         now = time.monotonic()
         if self._answered_at is None:
             if not self._is_blocked and now - self._pinged_at > _BLOCKED_AFTER:
@@ -59,7 +59,7 @@ class LoopWatchdog:
         culprit = self._culprit = None if task is None else self._job_of(task)
         log.warning(
             "the event loop has been blocked for %.1f s by %s: nothing else of this worker runs meanwhile, though its "
-            "lease is kept; what blocks belongs into a sync task, or into asyncio.to_thread",
+            "lease is kept; move what blocks it to a sync task, or to asyncio.to_thread",
             seconds,
-            culprit or "something that is no job of ours",
+            culprit or "something that is not a job",
         )

@@ -155,7 +155,7 @@ class PrefetchQueue:
         """How many jobs to claim, when there is room for so many.
 
         What a claim brings is not known before; its arguments are taken to be as long as those that came lately. Jobs
-        of sync tasks that no thread is free for may be as many as have ended lately, so that they begin soon, and one:
+        of sync tasks that no thread is free for may be as many as have ended recently, so that they begin soon, and one:
         it shows whether what comes next is async.
         """
         room = self._fits(room)
@@ -183,7 +183,7 @@ class PrefetchQueue:
         self._ended += 1
 
     def start_period(self) -> None:
-        """Count anew: called every so often."""
+        """Start counting again: called every so often."""
         self._ended_before, self._ended = self._ended, 0
 
 
@@ -217,7 +217,7 @@ class PrefetchSize:
         self._batch_count += 1
 
     def forget(self) -> None:
-        """What was held waited for too long: begin anew, when attempts have ended that show how long they take."""
+        """What was held waited for too long: start over, when attempts have ended that show how long they take."""
         self.size, self._run_time = 0, inf
         self._batch_time, self._batch_count = 0.0, 0
 

@@ -138,7 +138,7 @@ class Floors:
         self._is_asked = False
 
     def forget(self) -> None:
-        """Start anew: after a step back of the database's clock, what is enqueued would lie below."""
+        """Start over: after a step back of the database's clock, what is enqueued would lie below."""
         self._floors.clear()
         self._hints.clear()
 

@@ -1,6 +1,6 @@
 """Reconciler: compares the jobs that the database says this worker holds with those it knows.
 
-Claims whose answer was lost are held by a worker that does not know of them; attempts whose job was taken away go on
+Claims whose reply was lost are held by a worker that does not know of them; attempts whose job was taken away go on
 without knowing. A difference that two looks in a row find is no matter of timing any more. A job that somebody has
 asked to cancel says so in its row; the notification is only a hint to look.
 """
@@ -46,7 +46,7 @@ class Reconciler:
         self._giving_back: set[asyncio.Task[None]] = set()
 
     def poll(self, connection: ReconnectingSyncConnection) -> None:
-        """Look once; not again before the loop has compared: a blocked one may not have read what it was answered."""
+        """Look once; not again before the loop has compared: a blocked one may not have read the reply."""
         if self._is_comparing:
             return
         [held] = connection.run(workers.held(worker=self._worker, seen=self._last_held))
@@ -63,7 +63,7 @@ class Reconciler:
         try:
             returned = await link.run(self.hand_back(self._runner.held.tokens()), tries=_TRIES)
         except Refused as error:  # claims do not wait for it: two looks find these, and they go back one by one
-            log.error("jobs whose claim was not answered cannot be given back (%s)", error)  # noqa: TRY400
+            log.error("jobs whose claim got no reply cannot be given back (%s)", error)  # noqa: TRY400
         else:
             _log_returned(returned)
 
@@ -106,7 +106,7 @@ class Reconciler:
 
 def _log_returned(returned: Sequence[str]) -> None:
     if returned:
-        log.warning("gave back %d jobs whose claim was not answered", len(returned))
+        log.warning("gave back %d jobs whose claim got no reply", len(returned))
 
 
 class Canceller:
@@ -147,13 +147,13 @@ class Canceller:
         self._look_after(_EVERY)
 
     async def run_due(self, link: ReconnectingConnection) -> None:
-        """Look, and tell the runner."""
+        """Look, and pass it to the runner."""
         self.is_due = False
         self._looked = self._loop.time()
         try:
             tokens = await link.run(jobs.cancelling(worker=self._worker))
         except Refused as error:
-            log.error("PostgreSQL does not say what to cancel (%s)", error)  # noqa: TRY400  it is its answer
+            log.error("PostgreSQL does not say what to cancel (%s)", error)  # noqa: TRY400  PostgreSQL's refusal, not a fault of ours
             return
         if tokens:
             self._runner.cancel_jobs(tokens)

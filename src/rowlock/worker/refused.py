@@ -208,7 +208,7 @@ class Singly:
         goes_on: Callable[[], bool],
         asked: int | None = 1,
     ) -> int:
-        """Claim what a look finds, each `alone`, as long as there is room for another; answers how many."""
+        """Claim what a look finds, each `alone`, as long as there is room for another; returns how many."""
         found, doubtful = 0, list[tuple[str, Refused]]()
         with suppress(Refused):
             for place in await self._link.run(peek, tries=TRIES):

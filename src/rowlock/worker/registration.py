@@ -30,7 +30,7 @@ log = SafeLogger("rowlock.worker")
 
 # How far back a worker that was cut off looks for its jobs among those rescued.
 _PARDON_WITHIN = timedelta(days=1)
-# Between two tries, where the server answers and does not let us in.
+# Between two tries, where the server responds and does not let us in.
 _PAUSE = 0.5
 # What has been failing for so many seconds is written down: shorter outages pass by themselves.
 _FAILING_FOR = 30.0
@@ -94,7 +94,7 @@ class Registration:
         try:
             self._register(enter)
         except Unreachable as outage:
-            log.warning("the database does not answer (%s); trying again", outage)
+            log.warning("the database does not respond (%s); trying again", outage)
             return False
         except Exception as error:
             if not self.predecessors and not is_transient(error):
@@ -146,7 +146,7 @@ class StatusWriter:
     """Keeps the condition on a worker's row up to date; while nothing changes, nothing is written."""
 
     def __init__(self, worker: str, faults: tuple[int, str | None]) -> None:
-        """`faults` are how often in a row it began anew because of a fault of its own, and the last of those."""
+        """`faults` are how often in a row it restarted after an internal error, and the last of those."""
         self._worker = worker
         self._faults = faults
         self._written: tuple[object, ...] = (0, False, *faults, None, None)

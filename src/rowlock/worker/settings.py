@@ -45,7 +45,7 @@ def _parse_count(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidOption(f"{shown(text)} is no whole number; give 1 or more") from None
+        raise InvalidOption(f"{shown(text)} is not a whole number; give 1 or more") from None
 
 
 def _check_count(number: int) -> int:
@@ -82,7 +82,7 @@ def threads_for(slots: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a lease lasts, how often it is renewed, and how long the database may take to answer a worker."""
+    """How long a lease lasts, how often it is renewed, and how long a worker waits for the database."""
 
     lease: timedelta
     renew: timedelta

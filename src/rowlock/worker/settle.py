@@ -165,7 +165,7 @@ class Settler:
         try:
             await self._link.run(jobs.progress(updates), tries=_TRIES)
         except Refused as error:
-            log.error("PostgreSQL refuses progress of %d jobs (%s)", len(updates), error)  # noqa: TRY400  it is its answer
+            log.error("PostgreSQL refuses progress of %d jobs (%s)", len(updates), error)  # noqa: TRY400  PostgreSQL's refusal, not a fault of ours
 
     async def _settle(self, batch: list[Finished]) -> None:
         """Settle a batch: what ends the job in one statement, what returns it in another; workflows apart."""

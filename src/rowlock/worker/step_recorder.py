@@ -123,7 +123,7 @@ class StepRecorder:
         if size > LARGEST_RECORD and not all(record.kind in _UNDOING for record in records):
             raise WorkflowError(
                 f"the workflow would remember {size / 2**20:.0f} MiB, more than {LARGEST_RECORD // 2**20}; keep what "
-                "is large in a table or store of your own and return its place, or begin anew by ctx.restart(…)"
+                "is large in a table or store of your own and return its place, or start over with ctx.restart(…)"
             )
         if before <= LARGEST_RECORD // 2 < size:
             log.warning(

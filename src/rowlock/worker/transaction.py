@@ -68,7 +68,7 @@ class HandlerTransaction:
         self.committed: Committed | None = None
         self.misfit: Exception | None = None  # the error of a result that did not fit
         # The lease that was lost as seen on a connection of the handler's, which may lead to another database: then the
-        # job is still ours, and to hand it back would be to do the same for ever. So it is an error, fenced like any.
+        # job is still ours, and to hand it back would be to do the same forever. So it is an error, fenced like any.
         self.doubted: LeaseLost | None = None
 
     def give(self, result: object) -> None:

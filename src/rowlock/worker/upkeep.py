@@ -39,7 +39,7 @@ _KEYS_BATCHES = 20
 _MERGE_AFTER = timedelta(minutes=5)
 # One takes 20 ms for 600 rows.
 _MERGED_AT_ONCE = 5
-# Chores come round a little sooner than they say, at random: this share of their pause counts as lately.
+# Chores come round a little sooner than they say, at random: this share of their pause counts as recent.
 _LATELY = 0.8
 # Rows of one statement, and statements of one sweep: it shares its thread with the lease.
 _BATCH = 5_000
@@ -117,7 +117,7 @@ def look_below(connection: ReconnectingSyncConnection, *, floors: Floors) -> tim
 
 
 def _in_turn(chore: Chore, duty: str) -> Chore:
-    """The same chore, unless another worker has done it lately."""
+    """The same chore, unless another worker has done it recently."""
 
     def do(connection: ReconnectingSyncConnection) -> timedelta | Unfinished | None:
         turn = connection.turn(duty, every=chore.every * _LATELY)
@@ -230,7 +230,7 @@ def remove_firings(connection: ReconnectingSyncConnection) -> None:
 
 
 class Hastener:
-    """What a worker does for its own queues: at its start, and whenever a renewal tells that the clock was set back."""
+    """What a worker does for its own queues: at its start, and whenever a renewal shows that the clock was set back."""
 
     def __init__(self, lease: Lease, ours: Queues, *, set_back: Callable[[], object]) -> None:
         """`set_back` is called when the clock was, and jobs that are late for it have been brought forward."""

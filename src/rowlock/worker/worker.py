@@ -81,7 +81,7 @@ class Worker:
         # Too many attempts are stuck: the process should be replaced. A caller that can do that sets `ends_worn_out`.
         self.worn_out = False
         self.ends_worn_out = False
-        self.left_jobs = False  # it could not hand them back: the database did not answer
+        self.left_jobs = False  # it could not hand them back: the database did not respond
 
     async def run(self) -> None:
         """Work until `stop()` is called."""
@@ -110,7 +110,7 @@ class Worker:
     async def _pause(self, restarts: int) -> None:
         """A loop has failed, and will again, perhaps: not at once, and not on all workers together."""
         pause = min(_FIRST_PAUSE * 2 ** min(restarts - 1, 16), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-        log.critical("a fault of this worker, %d in a row: it begins anew in %.1f s", restarts, pause)
+        log.critical("internal error of this worker, %d in a row: it restarts in %.1f s", restarts, pause)
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._stopping.wait()
@@ -133,7 +133,7 @@ class Worker:
             self.worn_out = True
             self._stopping.set()
         else:
-            log.warning("starting anew; what is stuck stays until this process is replaced")
+            log.warning("restarting; what is stuck stays until this process is replaced")
 
     def stop(self) -> None:
         """Stop: no new claims, running attempts get the grace period. Called again: hand them back at once."""

@@ -20,7 +20,7 @@ from rowlock.workflow.context import Context, Restart
 from rowlock.workflow.execution import Execution
 from rowlock.workflow.worker_interface import Environment, LoadedHistory
 
-# Code that only replays waits for nothing. What it does outside of steps it does for real, and may wait there for ever.
+# Code that only replays waits for nothing. What it does outside of steps it does for real, and may wait there forever.
 _WITHIN = 10.0
 
 

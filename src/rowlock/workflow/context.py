@@ -41,13 +41,13 @@ class ChildCall(Protocol[R_co]):
 
     @property
     def result(self) -> Result:
-        """How its result travels."""
+        """The codec of its result."""
 
     def to_job(self, job_id: str) -> NewJob:
         """The job that it asks for."""
 
     def enqueue(self) -> ChildJob[R_co]:
-        """Not called here: it tells a type checker what the child returns."""
+        """Never called: shows a type checker what the child returns."""
 
 
 class Restart(Interruption):
@@ -112,10 +112,10 @@ class Steps:
         return self._work("transaction", function, args, kwargs)
 
     def undo(self, function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
-        """What undoes what was done so far: if the workflow fails or is cancelled, it is called, the latest first.
+        """Register what undoes the work done so far: it is called if the workflow fails or is cancelled, latest first.
 
-        Each is a step of its own: remembered, and tried again by its retry policy. Say it before a step if undoing what
-        may not have been done is harmless, and after it if not.
+        Each is a step of its own: recorded, and retried by its policy. Call `undo` before a step if undoing what may
+        not have been done is harmless, and after it if not.
         """
         _refuse_inside("ctx.undo")
         called = function_of(function)
@@ -162,7 +162,7 @@ class Steps:
 
 
 class Context(Steps):
-    """What a workflow is given first: the verbs by which its code is remembered."""
+    """The first argument of a workflow: its calls are recorded, such as `step`, `sleep` and `signal`."""
 
     __slots__ = ()
 
@@ -196,9 +196,9 @@ class Context(Steps):
 
     @property
     def state(self) -> dict[str, Any]:
-        """What it says of itself, for those who look from outside: plain JSON, written with the next step.
+        """The state of the workflow, for those who look from outside: plain JSON, written with the next step.
 
-        The code makes it anew in every attempt; after a restart, or in another version, it begins with what it was.
+        The code rebuilds it in every attempt; after a restart, or in another version, it begins with what it was.
         """
         return self._execution.state
 
@@ -214,12 +214,12 @@ class Context(Steps):
     # What it waits for
 
     def sleep(self, delay: timedelta) -> Wait[None]:
-        """Go on after so long, by the database's clock; nothing is held meanwhile."""
+        """Sleep for `delay`, by the database's clock; nothing is held meanwhile."""
         check_delay(delay)
         return self._sleep(delay=delay)
 
     def sleep_until(self, moment: datetime) -> Wait[None]:
-        """Go on at that moment, by the database's clock; nothing is held meanwhile."""
+        """Sleep until `moment`, by the database's clock; nothing is held meanwhile."""
         return self._sleep(until=check_run_at(moment))
 
     def _sleep(self, *, delay: timedelta | None = None, until: datetime | None = None) -> Wait[None]:
@@ -237,7 +237,7 @@ class Context(Steps):
     ) -> Wait[Any]: ...
 
     def signal(self, name: str, *, timeout: timedelta | None = None, schema: object = None) -> Wait[Any]:
-        """The payload of the first signal of that name that nobody has taken; nothing is held meanwhile.
+        """Wait for a signal: the payload of the first of that name that no wait has taken; nothing is held meanwhile.
 
         SignalTimeout if none has come in time. `schema` is a type, which the payload then becomes, or a JSON Schema: it
         is kept for those who make forms of it.
@@ -254,7 +254,7 @@ class Context(Steps):
         return Wait(wait, self._execution.hold)
 
     def run(self, call: ChildCall[R]) -> Wait[R]:
-        """The result of a child: a job of its own, on its own queue, with its own retries; nothing is held meanwhile.
+        """Run a child for its result: a job of its own, with its own queue and retries; nothing is held meanwhile.
 
         ChildFailed or ChildCancelled if that is how it ends. A child that lives when its workflow ends is cancelled.
         """
@@ -276,7 +276,7 @@ class Context(Steps):
     def map(
         self, calls: Iterable[ChildCall[Any]], *, concurrency: int | None = None, return_exceptions: bool = False
     ) -> Coroutine[Any, Any, list[Any]]:
-        """The results of many children, in their order; at most `concurrency` of them at once, if it is given.
+        """Run many children for their results, in their order; at most `concurrency` of them at once, if it is given.
 
         All are waited for. Then the first that failed or was cancelled is raised, or, with `return_exceptions`, each
         error stands in its place.
@@ -308,7 +308,7 @@ class Context(Steps):
         return ChildWait(step, spawned, call.result)
 
     def any(self, *waits: Wait[Any], **named: Wait[Any]) -> Wait[First]:
-        """The first of several waits (signals, sleeps, children): `which` says its place or its name.
+        """Wait for the first of several waits (signals, sleeps, children): `which` is its place or its name.
 
         Which it was is remembered. A signal that comes later is there for the next wait; a child goes on.
         """

@@ -172,7 +172,7 @@ class Execution:
         try:
             state = self.state_json()
         except WorkflowError:
-            return None  # the next attempt makes it anew
+            return None  # the next attempt makes it again
         return state if state != self._written_state else None
 
     def _count(self, records: int) -> None:
@@ -210,7 +210,7 @@ class Execution:
         return _Busy(self)
 
     def begin_work(self) -> asyncio.Task[Any] | None:
-        """Something is under way, in a task that is not the code's own if one is answered."""
+        """Something is under way, in a task that is not the code's own if one is returned."""
         self._active += 1
         task = asyncio.current_task()
         if task is self._main or task is None:

@@ -34,12 +34,12 @@ class History:
 
     @property
     def start(self) -> StoredStep | None:
-        """What was carried over when it began anew."""
+        """The state carried over when it restarted."""
         return self._steps.get("start")
 
     @property
     def restarts(self) -> int:
-        """How often it has begun anew."""
+        """The number of its restarts."""
         return 0 if self.start is None else self.start.attempts + 1
 
     @property

@@ -157,7 +157,7 @@ async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # n
             await execution.write([record])
             if record.error is not None:
                 logs.log_step_failure(execution.held.row, record, of=work.retry.attempts, error=_shown(error))
-            # The error of a transaction may be that of a commit whose answer was lost. If that step is done after all,
+            # The error of a transaction may be that of a commit whose reply was lost. If that step is done after all,
             # this has changed nothing, and the next attempt is told.
             if record.state == "failed" and work.kind != "transaction":
                 raise _failed(record.key, record.error, record.attempts) from error
@@ -225,7 +225,7 @@ async def _in_transaction(execution: Execution, work: StepCall, failures: int, b
         if connection is None:
             raise
         # That connection may lead to another database: then the job is ours still, and to hand it back would be to do
-        # the same for ever. If the lease is lost indeed, this error cannot be written either.
+        # the same forever. If the lease is lost indeed, this error cannot be written either.
         raise RowlockError(str(error)) from error
     return text
 

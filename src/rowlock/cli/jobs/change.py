@@ -35,7 +35,7 @@ def cancel(typed: BulkOptions) -> None:
 
     Jobs that have not started end at once; running ones are told to stop, and end as cancelled whatever they come to.
     Workflows that have begun, and children, end when a worker has undone what they did.
-    Of one job by its id you are told whether it was cancelled, or whether that came too late.
+    For one job by its id it prints whether it was cancelled, or whether that came too late.
     """
     if len(typed.filters.ids) == 1 and replace(typed.filters, ids=()).is_everything:
         run_bulk(typed, "cancel", _cancel_one)
@@ -60,7 +60,7 @@ def _cancel_one(
     if record.cancel_at is not None and record.state == "running":
         click.echo("it is running: its handler is told to stop", err=True)
     elif record.cancel_at is not None:
-        click.echo("it has begun, or has a parent to tell: it ends when a worker has undone what it did", err=True)
+        click.echo("it has begun, or has a parent: it ends when a worker has undone what it did", err=True)
     return Done("cancel", changed=1)
 
 

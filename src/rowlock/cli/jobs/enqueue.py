@@ -37,7 +37,7 @@ from rowlock.model.spec import Options
 )
 @click.option("--delay", type=span, metavar="SPAN", help="Run it after 90s, 15min, 2h, 3d.")
 @click.option("--run-at", type=instant, metavar="WHEN", help="Run it at 2026-03-01T08:00Z.")
-@click.option("--key", metavar="KEY", help="Not twice: while a job with this key lives, that one is answered.")
+@click.option("--key", metavar="KEY", help="Not twice: while a job with this key lives, the same job is returned.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be repeated.")
 @json_option
 @app_options(required=False)

@@ -122,7 +122,7 @@ def _parse_place(typed: str) -> Event:
     try:
         return Event(UUID(event_id), instant(moment), "", None, "", {})
     except ValueError:
-        raise click.BadParameter(f"{typed!r} is no place among events; take it from the page before") from None
+        raise click.BadParameter(f"{typed!r} is not a place among events; take it from the page before") from None
 
 
 @click.command(epilog=EXIT_CODES_OF_READS)
@@ -138,7 +138,7 @@ def _parse_place(typed: str) -> Event:
 def events(
     choice: AppChoice, *, job_id: UUID | str | None, limit: int, before: Event | None, reveal: bool, as_json: bool
 ) -> None:
-    """List what operators and upkeep did. Newest first; to one job, or at all."""
+    """List what operators and upkeep did. Newest first; for one job, or for all."""
     with open_app(choice) as app:
         job_id = None if job_id is None else whole_id(app, job_id)
         found = app.jobs.events(job_id, limit=limit, before=before)

@@ -38,7 +38,7 @@ def pause(typed: PauseOptions) -> None:
 @click.command(epilog=exit_codes("it was not paused, or is not there"))
 @pause_options(pauses=False)
 def resume(typed: PauseOptions) -> None:
-    """Let a paused schedule go on with its next slot; those that the pause covered are not made up for."""
+    """Resume a paused schedule with its next slot; slots that the pause covered are not made up for."""
     with open_app(typed.choice) as app, usage_errors():
         was_paused = app.schedules.resume(typed.name, why=typed.why, by=typed.by)
         schedule = app.schedules.get(typed.name)

@@ -108,7 +108,7 @@ _SCHEDULE_OPTIONS = [
     click.option(
         "--priority", type=click.IntRange(PRIORITIES[0], PRIORITIES[-1]), metavar="N", help="-4 (last) to 4 (first)."
     ),
-    click.option("--expires", type=span, metavar="SPAN", help="Its jobs are not worth starting later than that."),
+    click.option("--expires", type=span, metavar="SPAN", help="Cancel its jobs that have not started within it."),
     click.option("--jitter", type=span, metavar="SPAN", help="Each job runs up to so much later, by chance."),
     click.option(
         "--overlap",

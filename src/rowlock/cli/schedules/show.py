@@ -212,7 +212,7 @@ def _became(firing: Firing) -> str:
 @app_options(required=False)
 @debug_option
 def next_slots(choice: AppChoice, *, name: str, count: int, as_json: bool) -> None:
-    """Say when a schedule asks for its next jobs, on the clocks of its zone and in UTC."""
+    """Print the next slots of a schedule, on the clocks of its zone and in UTC."""
     with open_app(choice) as app:
         schedule = app.schedules.get(name)
         coming = app.schedules.next(name, count)

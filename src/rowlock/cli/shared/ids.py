@@ -32,7 +32,7 @@ class JobId(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
             return UUID(part)
         if not _PART.fullmatch(part):
             self.fail(
-                f"{value!r} is no id of a job, nor {_LEAST} or more digits of the beginning or end of one", param, ctx
+                f"{value!r} is not the id of a job, nor {_LEAST} or more digits from its beginning or end", param, ctx
             )
         return part
 

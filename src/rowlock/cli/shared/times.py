@@ -38,7 +38,7 @@ def _parameter(read: Callable[[str], T], typed: str) -> T:
 
 
 def resolve(moments: Sequence[datetime | timedelta | None], clock: Callable[[], datetime]) -> list[datetime | None]:
-    """The instants that `past` has parsed; the clock is read only if a span is among them."""
+    """The times that `past` has parsed; the clock is read only if a span is among them."""
     if not any(isinstance(moment, timedelta) for moment in moments):
         return [moment for moment in moments if not isinstance(moment, timedelta)]
     now = clock()

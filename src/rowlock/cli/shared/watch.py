@@ -1,4 +1,4 @@
-"""Watching: a screen that is shown anew every second, until Ctrl-C."""
+"""Watching: a screen that refreshes every second, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOME, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 def watch_option(command: Command) -> Command:
     """Give a command `--watch`."""
-    return click.option("--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")(command)
+    return click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")(command)
 
 
 def watched(show: Callable[[], None]) -> None:

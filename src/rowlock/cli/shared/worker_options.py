@@ -63,10 +63,10 @@ _WORKER_OPTIONS = (
         DEADLINE,
         name="worker_deadline",  # the app has one of its own
         metavar="SECONDS",
-        hint="How long PostgreSQL may take to answer a worker.",
+        hint="How long a worker waits for PostgreSQL.",
         show_default="a sixth of the lease",
     ),
-    _option(GRACE, metavar="SECONDS", hint="What running jobs get when the worker is told to stop."),
+    _option(GRACE, metavar="SECONDS", hint="How long running jobs may go on when the worker stops."),
     click.option(
         "--log-level",
         type=click.Choice(LEVELS),

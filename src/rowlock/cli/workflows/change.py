@@ -40,7 +40,7 @@ def cancel(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str | 
     """
     with open_app(choice) as app:
         job_id = whole_id(app, job_id)
-        app.workflows.show(job_id)  # refuses what is no workflow
+        app.workflows.show(job_id)  # refuses what is not a workflow
         job = app.jobs.get(job_id)
         cancelled = job.cancel(by=by, why=why)
         record = job.record()
@@ -86,7 +86,7 @@ def terminate(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str
 @app_options(required=False)
 @debug_option
 def retry(choice: AppChoice, *, job_id: UUID | str, why: str | None, by: str | None, as_json: bool) -> None:
-    """Let a failed workflow go on from the step that has failed.
+    """Retry a failed workflow from the step that has failed.
 
     It keeps its id, its key and what it did before. If something was undone, it starts from the beginning. To retry
     many, or a cancelled one, use rowlock jobs retry.
@@ -119,7 +119,7 @@ def _why_not(before: Timeline) -> str:
 @click.command(epilog=exit_codes("there is no such workflow"))
 @click.argument("job_id", metavar="ID", type=JOB_ID)
 @click.option(
-    "--from-step", required=True, metavar="KEY", help="The step to run anew, with all after it; show names them."
+    "--from-step", required=True, metavar="KEY", help="The step to run again, with all after it; `show` names them."
 )
 @argument_options(
     whole='Other arguments, as one JSON object: \'{"card": "new"}\'.',
@@ -143,10 +143,10 @@ def fork(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """Go on from a step of a workflow in a new job, and print its id.
+    """Continue from a step of a workflow in a new job, and print its id.
 
     The new job remembers what was done before that step, by whichever code and with whichever arguments. The workflow
-    itself is left as it is. If it was undone, the new job begins anew, for nothing it did stands any more. Arguments
+    itself is left as it is. If it was undone, the new job starts over, for nothing it did stands any more. Arguments
     that are not given stay as they were; with --app they must fit its code.
     """
     arguments = parse_arguments(whole, named)
@@ -167,7 +167,7 @@ def fork(
 @click.argument("target", metavar="ID|KEY")
 @click.argument("name")
 @click.option("--payload", metavar="JSON", help='What it carries: \'{"by": "ada"}\'.')
-@click.option("--key", metavar="KEY", help="Not twice: a second signal with this key is none.")
+@click.option("--key", metavar="KEY", help="Not twice: a second signal with this key is ignored.")
 @json_option
 @app_options(required=False)
 @debug_option

@@ -28,7 +28,7 @@ _EXIT_CODES = f"{EXIT_CODES}, {NO_CODE} the code of some is not there, {DIFFERS}
 @app_options(required=True)
 @debug_option
 def check(choice: AppChoice, *, workflow: str | None, ended: bool, limit: int, as_json: bool) -> None:
-    """Replay what workflows remember against the code of --app: say which of them could not go on with it.
+    """Replay the records of workflows against the code of --app: report which of them could not go on with it.
 
     Nothing is written, and no step is called. For CI, before a deploy.
     """

@@ -134,7 +134,7 @@ def _took(step: TimelineStep | TimelineBranch) -> str:
 def _notes(step: TimelineStep, timeline: Timeline, now: datetime) -> Iterator[str]:
     """What matters about a step of this kind in this state."""
     if step.kind != "step":
-        yield {"failure": "the workflow has failed", "start": "begun anew"}.get(step.kind, step.kind)
+        yield {"failure": "the workflow has failed", "start": "started over"}.get(step.kind, step.kind)
     if step.kind == "failure" and isinstance(step.result, dict) and step.result.get("step"):
         yield f"of {text.line(step.result['step'])}"
     if step.attempts and step.kind != "start":

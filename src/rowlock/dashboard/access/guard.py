@@ -101,9 +101,7 @@ class Guard:
         if not is_mount(root_of(request.scope)):
             return HTTPException(400, "this is not where the dashboard is mounted")
         if host_of(request) not in self._hosts:
-            return HTTPException(
-                421, "this dashboard does not answer for that host; add it with hosts= or --allow-host"
-            )
+            return HTTPException(421, "this dashboard does not serve that host; add it with hosts= or --allow-host")
         if len(request.scope["query_string"]) > _MOST_QUERY:
             return HTTPException(414, f"the address asks for more than {_MOST_QUERY:,} bytes; ask for less")
         if "\x00" in request.scope["path"] or b"%00" in request.scope["query_string"]:
@@ -124,7 +122,7 @@ class Guard:
         except HTTPException as refused:
             return refused
         except Exception as error:  # nobody passes, whatever it is
-            log.exception("auth has failed; nobody passes until it answers")
+            log.exception("auth has failed; nobody passes until it works")
             return error
         if visitor is None:
             return HTTPException(401, "log in first", {"www-authenticate": "Bearer"})
@@ -136,7 +134,7 @@ class Guard:
         found = self._auth(connection)
         visitor = await found if inspect.isawaitable(found) else found
         if visitor is not None and not isinstance(visitor, Visitor):
-            raise TypeError(f"auth answered a {type(visitor).__name__}; answer a Visitor, or None for nobody")
+            raise TypeError(f"auth returned a {type(visitor).__name__}; return a Visitor, or None for nobody")
         return visitor
 
     async def _is_still(self, connection: HTTPConnection, visitor: Visitor) -> bool:
@@ -187,7 +185,7 @@ def _wrong_length(request: Request) -> HTTPException | None:
     lengths = request.headers.getlist("content-length")
     is_chunked = "transfer-encoding" in request.headers
     if len(lengths) > 1 or (lengths and (is_chunked or not _LENGTH.fullmatch(lengths[0]))):
-        return HTTPException(400, "how long the body is cannot be told; send one content-length")
+        return HTTPException(400, "the length of the body is unclear; send one content-length")
     length = int(lengths[0]) if lengths else 0
     if request.method in _SAFE and (length or is_chunked):
         return HTTPException(400, "who only looks has nothing to send; leave the body out")

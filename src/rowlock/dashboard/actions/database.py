@@ -15,7 +15,7 @@ class MeasureParams(Params):
 
 
 async def measure(context: RequestContext, _params: MeasureParams) -> ActionResult:
-    """Try out a claim and a job's whole way, undo both, and tell what they cost."""
+    """Try out a claim and a job's whole way, undo both, and return what they cost."""
     trial = remember_trial(context.app, await context.app.adoctor(), by=context.actor)
     figures = "; ".join(f"{finding.name}: {finding.figure}" for finding in trial.findings)
     return ActionResult(f"Tried and undone. {figures}.", to="/database", facts=trial)
@@ -27,6 +27,6 @@ ACTIONS: Final[tuple[Action[Any], ...]] = (
         "operator",
         MeasureParams,
         measure,
-        says="Try out a claim and a job's whole way, undo both, and answer what they cost.",
+        says="Try out a claim and a job's whole way, undo both, and return what they cost.",
     ),
 )

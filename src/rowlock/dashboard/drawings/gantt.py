@@ -106,7 +106,7 @@ class TimeAxis:
         return low if after <= before else low + (high - low) * (seconds - before) / (after - before)
 
     def _ticks(self, busy: Sequence[tuple[float, float]]) -> Iterable[Tick]:
-        """Marks at round numbers where there is room; none in a break, which tells its length instead."""
+        """Marks at round numbers where there is room; none in a break, which shows its length instead."""
         shown = sum(stop - start for start, stop in busy)
         step = next((step for step in _STEPS if shown / step <= _MOST_TICKS), _STEPS[-1])
         taken = [cut.x + cut.width / 2 for cut in self.cuts]

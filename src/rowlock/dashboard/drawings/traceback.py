@@ -1,4 +1,4 @@
-"""Traceback: its lines told apart, the users' own code and libraries."""
+"""Traceback: its lines, users' own code apart from libraries."""
 
 from __future__ import annotations
 

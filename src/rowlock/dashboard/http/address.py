@@ -30,7 +30,7 @@ def check_hosts(hosts: Iterable[str]) -> frozenset[str]:
     for host in sorted(named):
         if not _HOSTNAME.fullmatch(host):
             raise InvalidOption(
-                f"host {shown(host)} is no bare name; write rowlock.example.org, without scheme and port"
+                f"host {shown(host)} is not a bare host name; write rowlock.example.org, without scheme and port"
             )
     return named | frozenset(LOOPBACK)
 

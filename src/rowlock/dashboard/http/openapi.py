@@ -29,7 +29,7 @@ _ERRORS: Final = {
     ),
     "TooLarge": (413, "The body is over a million bytes."),
     "TooManyAttempts": (429, "Too many wrong tokens came from this address; wait a minute."),
-    "Unavailable": (503, "The database does not answer, or not within two seconds."),
+    "Unavailable": (503, "The database does not respond, or not within two seconds."),
 }
 _OF_PAGES: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "TooManyAttempts", "Unavailable")
 _OF_SIGNALS: Final = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "Conflict", "TooLarge")
@@ -157,7 +157,7 @@ def _signal() -> Json:
     header = {"in": "header", "required": True, "schema": {"type": "string"}}
     return {
         "operationId": "post_webhooks_signals",
-        "summary": "Send a workflow a signal, signed as Standard Webhooks has it; answered when it is committed.",
+        "summary": "Send a workflow a signal, signed after Standard Webhooks; the reply comes when it is committed.",
         "security": [{"signature": []}],
         "parameters": [{"name": name, **header} for name in ("webhook-id", "webhook-timestamp")],
         "requestBody": {

@@ -138,7 +138,7 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers for ever.
+    """Hangs up on a client that is too slow to ask: uvicorn would wait for its headers forever.
 
     It also closes the connection that has been idle for longest, as soon as too many are idle: they would take the room
     of all others. A client that keeps back the body of its request is idle too; `guard` limits how long that may take.

@@ -216,7 +216,7 @@ class Webhooks:
             when = "ago" if sent_at < now else "from now, by the clock here"
             raise UntimelyDelivery(
                 f"it was signed {span(now - sent_at)} {when}, and {span(TOLERANCE)} are allowed; check the clocks, and "
-                f"sign anew what is sent again"
+                f"sign again what is sent again"
             )
         senders = self._signers(f"{delivery_id}.{timestamp}.".encode() + body, signatures)
         if not senders:

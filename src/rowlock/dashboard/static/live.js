@@ -17,7 +17,7 @@ const SILENCE = 25000;
 const HEADLINES = {
   403: "The database refuses to show this.",
   404: "This is not here any more.",
-  503: "The database does not answer.",
+  503: "The database does not respond.",
   504: "The database is too slow for this page.",
 };
 
@@ -52,7 +52,7 @@ function regain() {
 function listen() {
   clearTimeout(watch);
   watch = setTimeout(() => {
-    lose("The dashboard does not answer.", `Nothing has come from it for ${SILENCE / 1000} seconds; this page reconnects by itself.`);
+    lose("The dashboard does not respond.", `Nothing has come from it for ${SILENCE / 1000} seconds; this page reconnects by itself.`);
     open();
   }, SILENCE);
 }
@@ -77,7 +77,7 @@ function open() {
     clearTimeout(watch);
     if (source?.readyState === EventSource.CLOSED) { refused(); return; }
     clearTimeout(retry);
-    retry = setTimeout(() => lose("The dashboard does not answer.", "It has stopped, or the network is down; this page reconnects by itself."), since ? 0 : 1000);
+    retry = setTimeout(() => lose("The dashboard does not respond.", "It has stopped, or the network is down; this page reconnects by itself."), since ? 0 : 1000);
   };
 }
 
@@ -85,7 +85,7 @@ function open() {
 async function refused() {
   close();
   let why = "It has stopped, or the network is down; this page reconnects by itself.";
-  let what = "The dashboard does not answer.";
+  let what = "The dashboard does not respond.";
   try {
     const answer = await fetch(location.href, { headers: { accept: "application/json" } });
     const told = await answer.json().catch(() => ({}));

@@ -88,7 +88,7 @@ def savepoint(connection: object) -> Any:  # noqa: ANN401  a context manager of 
 
 
 def mark(connection: object) -> Callable[[], None] | None:
-    """Mark the caller's open transaction: what is answered takes it back to there if it is broken by then.
+    """Mark the caller's open transaction: the function returned takes it back to there if it is broken by then.
 
     None for all but Django's, which alone breaks off a transaction block for the errors of its own verbs.
     """

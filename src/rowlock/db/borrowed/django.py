@@ -86,7 +86,7 @@ def savepoint(connection: object) -> Any:  # noqa: ANN401  Django has no types
 
 
 def mark(connection: object) -> Callable[[], None]:
-    """Mark the open transaction, and answer what takes it back to there if it is broken by then, as a request's is.
+    """Mark the open transaction, and return what takes it back to there if it is broken by then, as a request's is.
 
     Without a block: `atomic(durable=True)` is refused in one that is not TestCase's own.
     """

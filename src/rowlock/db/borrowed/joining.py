@@ -49,7 +49,7 @@ def nothing() -> Conversation[None]:
 
 
 def wrong_kind(connection: object) -> WrongConnection:
-    """It is no connection, or of a library that we do not know."""
+    """It is not a connection, or of a library that we do not know."""
     return WrongConnection(
         f"connection= is a {kind_name(connection)}; pass a psycopg 3 or asyncpg connection, a SQLAlchemy session or "
         "connection, or Django's"

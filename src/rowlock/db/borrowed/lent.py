@@ -1,6 +1,6 @@
 """Lent connections: sync and async code enqueue in one open transaction.
 
-Elsewhere the wrong kind is refused, because waiting across that line may block for ever. Here somebody waits on the
+Elsewhere the wrong kind is refused, because waiting across that line may block forever. Here somebody waits on the
 other side: `rowlock.testing.drain`, which runs handlers of both kinds on one connection.
 """
 

@@ -21,7 +21,7 @@ from rowlock.db.session import Connection, Server, connect
 from rowlock.errors import RowlockError
 from rowlock.store.query import DEFAULT_SCHEMA
 
-# What is lost in a power cut is made anew by the next run.
+# What is lost in a power cut is made again by the next run.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 

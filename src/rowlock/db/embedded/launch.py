@@ -158,7 +158,7 @@ class Guarded:
             case guard.REFUSED:
                 raise IdentityRefused(
                     f"this machine does not let root run PostgreSQL as {self._identity}; "
-                    "run Rowlock as another user than root, or remove the folder if it can be made anew"
+                    "run Rowlock as another user than root, or remove the folder if it can be made again"
                 )
             case guard.FOLDER_CLOSED:
                 raise EmbeddedError(

@@ -26,7 +26,7 @@ class Users:
         return self.root / "users"
 
     def begin(self) -> int:
-        """Make the pipe, join as the first, and answer the guard's end; with the folder's lock held."""
+        """Make the pipe, join as the first, and return the guard's end; with the folder's lock held."""
         self.leave()
         self._pipe.unlink(missing_ok=True)
         os.mkfifo(self._pipe, 0o600)

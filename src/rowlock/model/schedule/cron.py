@@ -216,4 +216,4 @@ def find_zone(name: str | None) -> tzinfo:
     close = get_close_matches(name[:MAX_ZONE].lower(), {zone.lower() for zone in known}, n=1)
     meant = [zone for zone in known if close == [zone.lower()]]
     hint = f"did you mean {min(meant)!r}?" if meant else "use an IANA name, such as 'Europe/Paris'"
-    raise InvalidOption(f"tz={shown(name)} is no time zone that this machine knows; {hint}")
+    raise InvalidOption(f"tz={shown(name)} is not a time zone that this machine knows; {hint}")

@@ -143,7 +143,7 @@ def _without_alias(text: str) -> str:
     if text.lower() not in ALIASES:
         close = get_close_matches(text.lower(), ALIASES, n=1)
         meant = f"did you mean {close[0]}?" if close else f"use {', '.join(ALIASES)} or five fields"
-        raise _wrong(text, (0, len(text)), f"{shown(text)} is no alias; {meant}")
+        raise _wrong(text, (0, len(text)), f"{shown(text)} is not an alias; {meant}")
     return ALIASES[text.lower()]
 
 

@@ -32,7 +32,7 @@ MOST_TAGS: Final = MAX_TAGS - 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
-    """What a schedule asks for, as code declares it or an operator says it; `version` is of the workflow it starts."""
+    """The specification of a schedule, declared by code or added by an operator; `version` is that of its workflow."""
 
     name: str
     rule: Rule
@@ -52,7 +52,7 @@ class ScheduleSpec:
     def __post_init__(self) -> None:
         check_schedule(self.name)
         if not isinstance(self.rule, Cron | Every):
-            raise InvalidOption(f"schedule {self.name!r}: {shown(self.rule)} is no rule")
+            raise InvalidOption(f"schedule {self.name!r}: {shown(self.rule)} is not a rule")
         check_task(self.task)
         check_queue(self.queue)
         check_priority(self.priority)
@@ -91,7 +91,7 @@ class ScheduleSpec:
         return self.rule.interval if isinstance(self.rule, Every) else None
 
     def to_declared(self) -> dict[str, Any]:
-        """The same as JSON knows it, in a fixed order: spans are seconds, arguments stay JSON text."""
+        """The same as JSON values, in a fixed order: spans are seconds, arguments stay JSON text."""
         return {
             "name": self.name,
             "cron": self.cron,
@@ -113,7 +113,7 @@ class ScheduleSpec:
 
     @classmethod
     def from_declared(cls, declared: Mapping[str, Any]) -> ScheduleSpec:
-        """What `to_declared` wrote, or that with edits laid over it; InvalidOption if it makes no sense."""
+        """Read what `to_declared` wrote, with or without edits; InvalidOption if it makes no sense."""
         facts = dict(declared)
         try:
             rule = read_rule(facts.pop("cron", None), facts.pop("tz", None), _span(facts.pop("every", None)))
@@ -126,9 +126,9 @@ class ScheduleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A schedule as it was when somebody looked: what holds now, and where that comes from.
+    """A schedule at one moment: what holds, and where that comes from.
 
-    `declared` is what code last said, None if an operator added it; `edits` is what an operator says differently, and
+    `declared` is what code last said, None if an operator added it; `edits` is what an operator has changed, with
     who (`by`), when (`at`) and perhaps `why`.
     It is an orphan if code declared it once and no live worker's code does any more: it goes on all the same.
     `args`, `declared` and `edits` are None for a role that may not read arguments. `jobs` are those that are live, and
@@ -174,11 +174,11 @@ class Schedule:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it makes no jobs, until somebody or the clock lets it go on."""
+        """Whether it is paused: it makes no jobs until somebody, or the clock, resumes it."""
         return self.paused_at is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it: times are strings, spans are seconds."""
+        """The same as JSON values: times are strings, spans are seconds."""
         spans = {name: _seconds(getattr(self, name)) for name in ("every", "expires", "jitter")}
         return plain_fields(self) | spans
 

@@ -18,7 +18,7 @@ _STEPS = {timedelta(hours=2): _MINUTE, timedelta(hours=12): timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What workers did from `at` on, for one step. One that is not `whole` may grow: not all is counted yet."""
+    """One step of a series: what workers did from `at` on. If it is not `whole`, not all is counted yet."""
 
     at: datetime
     whole: bool
@@ -33,7 +33,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series(Plain):
-    """What `app.rates()` answers: a point for every step, the oldest first and none left out, the last one now.
+    """The result of `app.rates()`: a point for every step, the oldest first and none left out, the last one now.
 
     With `cut` it begins later than was asked for: the fleet is so large that only its newest minutes are looked at.
     """

@@ -29,7 +29,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What workers did, each a number per second over the last full minutes (`Stats.window`)."""
+    """Rates of what workers did, per second over the last full minutes (`Stats.window`)."""
 
     claimed: float = 0.0
     completed: float = 0.0  # jobs that ended: succeeded, failed or cancelled
@@ -39,7 +39,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """One queue."""
+    """The figures of one queue."""
 
     runnable: Count | None  # due now
     delayed: Count | None  # due later: enqueued so, snoozed, or between two attempts
@@ -54,7 +54,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long something took, each time that it was counted; percentiles are right to within half an octave."""
+    """Durations that were counted in a histogram; percentiles are right to within half an octave."""
 
     count: int
     mean: timedelta
@@ -65,7 +65,7 @@ class Durations:
 
     @classmethod
     def of(cls, told: Histogram) -> Durations | None:
-        """What a histogram says; None when nothing was counted."""
+        """The durations in a histogram; None when nothing was counted."""
         count = told.count
         if not count:
             return None
@@ -76,7 +76,7 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class TaskStats:
-    """One task."""
+    """The figures of one task."""
 
     rates: Rates | None
     durations: Durations | None  # of attempts that returned or raised in the last hour; None too when there was none
@@ -87,7 +87,7 @@ class TaskStats:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStats:
-    """One worker on the books."""
+    """The figures of one registered worker."""
 
     id: str
     host: str
@@ -115,7 +115,7 @@ class WorkerStats:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """How often it happened lately."""
+    """Counts of one kind of event over the last hour and the last day."""
 
     hour: Count
     day: Count
@@ -140,7 +140,7 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class FleetStats:
-    """The workers, and what befell them."""
+    """The workers, and how many of their jobs were rescued."""
 
     workers: tuple[WorkerStats, ...] | None
     rescued: Recent | None
@@ -151,7 +151,7 @@ class FleetStats:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What tables take on disk, in bytes, with their long values; `jobs_indexes` are by name."""
+    """The sizes of tables on disk, in bytes, with their long values; `jobs_indexes` are by name."""
 
     jobs: int
     jobs_indexes: Mapping[str, int]
@@ -162,7 +162,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Vacuum:
-    """How well vacuum keeps up with the table of jobs."""
+    """The state of vacuum on the table of jobs."""
 
     live: int
     dead: int  # rows that are gone but not yet removed
@@ -198,7 +198,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCost:
-    """What a claim's look would touch now if it began at the bottom of its lanes; measured, and nothing was claimed."""
+    """The cost of a claim now, if it began at the bottom of its lanes; measured, and nothing was claimed."""
 
     buffers: int  # pages of 8 kB
     rows: int
@@ -207,7 +207,7 @@ class ClaimCost:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What retention has not dropped yet: partitions of history that have expired."""
+    """The backlog of retention: partitions of history that have expired and are not dropped yet."""
 
     partitions: int
     lag: timedelta  # since the oldest of them could have been dropped
@@ -215,7 +215,7 @@ class Cleanup:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """Connections to the server, and how many it takes."""
+    """Connections to the server, and its limit."""
 
     used: int
     limit: int
@@ -223,7 +223,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseStats:
-    """The database under it."""
+    """The figures of the database."""
 
     sizes: Sizes | None
     vacuum: Vacuum | None
@@ -249,7 +249,7 @@ class Glance:
 
 @dataclass(frozen=True, slots=True)
 class Stats(Plain):
-    """Everything at a glance: what `app.stats()` answers."""
+    """The result of `app.stats()`: everything at a glance."""
 
     at: datetime
     window: timedelta  # what rates are over

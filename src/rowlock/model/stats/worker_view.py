@@ -45,7 +45,7 @@ class Vitals(NamedTuple):
                     f"or it cannot reach the database; if it stays so, its jobs are rescued in {span(self.lease_left)}"
                 )
             case "blocked":
-                by = self.blocked_by or "something that is no job"
+                by = self.blocked_by or "something that is not a job"
                 length = span(self.blocked or timedelta(0))
                 return (
                     f"had its event loop blocked for {length} by {by} when it last renewed its lease, "

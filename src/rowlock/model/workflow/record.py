@@ -16,7 +16,7 @@ Verdict = Literal["fits", "differs", "no code"]
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRecord(Plain):
-    """A workflow in a list, live or ended, without what it was given and what it made of it.
+    """A workflow in a list, live or ended, without its arguments and result.
 
     `state` is that of its job; `waits_for` is what it waits for, parked or waiting: signal, children, sleep,
     retry, code or pause. `current_step` is the key of the step that is open,
@@ -62,7 +62,7 @@ class WorkflowPage:
     looked: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {"records": [record.to_dict() for record in self.records], "next": plain(self.next)}
 
 
@@ -87,7 +87,7 @@ class WorkflowCheck(Plain):
     is_whole: bool
 
     def having(self, verdict: Verdict) -> tuple[CheckedWorkflow, ...]:
-        """Those of this verdict."""
+        """The workflows of one verdict."""
         return tuple(one for one in self.workflows if one.verdict == verdict)
 
     @property

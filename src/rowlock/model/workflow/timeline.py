@@ -49,51 +49,51 @@ class TimelineStep:
 
     @property
     def branch(self) -> str:
-        """Where it stands in the code: `1/` for the first task that the function began, "" for the function itself."""
+        """Its branch of the code: `1/` for the first task that the function began, "" for the function itself."""
         head, slash, _ = self.key.rpartition("/")
         return "" if self.kind == "undo" else head + slash
 
     @property
     def duration(self) -> timedelta | None:
-        """How long it took, with all its tries; None while it has not ended."""
+        """Its duration, with all tries; None while it has not ended."""
         return None if self.ended_at is None else self.ended_at - self.started_at
 
     @property
     def is_open(self) -> bool:
-        """Whether it waits: for a signal, a moment, a child, or its next try."""
+        """Whether it waits: for a signal, a time, a child, or its next try."""
         return self.state in {"open", "retrying"}
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return plain_fields(self) | {"duration": plain(self.duration)}
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineBranch:
-    """What one task of a workflow's code has called, such as one of a gather; `key` is `1/`, or `1/2/` inside of it."""
+    """The steps of one asyncio task of a workflow, such as one of a gather; `key` is `1/`, or `1/2/` inside of it."""
 
     key: str
     steps: tuple[TimelineStep | TimelineBranch, ...]
 
     @property
     def started_at(self) -> datetime:
-        """When the first of them was."""
+        """The start of the first of them."""
         return min(step.started_at for step in self.steps)
 
     @property
     def ended_at(self) -> datetime | None:
-        """When the last of them had; None while one has not."""
+        """The end of the last of them; None while one is open."""
         ends = [step.ended_at for step in self.steps]
         known = [moment for moment in ends if moment is not None]
         return max(known) if len(known) == len(ends) else None
 
     @property
     def duration(self) -> timedelta | None:
-        """From the first to the last; None while one has not ended."""
+        """The time from the first to the last; None while one is open."""
         return None if self.ended_at is None else self.ended_at - self.started_at
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {
             "key": self.key,
             "kind": "branch",
@@ -140,7 +140,7 @@ class TimelineChild(Plain):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A workflow as it was when somebody looked: its job, what it has done, and what it waits for.
+    """The timeline of a workflow at one moment: its job, its steps, and what it waits for.
 
     `steps` are in the order in which they were started, those of each branch in one place. `signals` are those that
     nobody has taken, `children` those that have not ended. Who may not read arguments and results sees no `input`,
@@ -160,7 +160,7 @@ class Timeline:
         signals: Iterable[TimelineSignal],
         children: Iterable[TimelineChild],
     ) -> Timeline:
-        """The tree of what was read."""
+        """Build the tree of steps and branches."""
         return cls(job, _tree(steps), tuple(signals), {child.id: child for child in children})
 
     def __iter__(self) -> Iterator[TimelineStep]:
@@ -169,11 +169,11 @@ class Timeline:
 
     @property
     def waits(self) -> tuple[TimelineStep, ...]:
-        """What it waits for: signals, moments, children and next tries."""
+        """The open steps: signals, times, children and next tries that it waits for."""
         return tuple(step for step in self if step.is_open)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON knows it."""
+        """The same as JSON values."""
         return {
             "job": self.job.to_dict(),
             "steps": [step.to_dict() for step in self.steps],

@@ -174,7 +174,7 @@ def _next_ids(asked: Filter, before: str) -> tuple[list[str] | None, bool]:
 
 
 def _edge(rows: list[ScanRow], matching: list[Match], *, limit: int, window: int | None) -> str | None:
-    """Where this look ended: at the last job answered, or at the last one looked at; None if there were no more."""
+    """Where this look ended: at the last job returned, or at the last one looked at; None if there were no more."""
     if len(matching) == limit:
         return matching[-1].id
     return rows[0].edge if rows[0].looked == window else None

@@ -73,7 +73,7 @@ create table rowlock.jobs (
     errors      json[],                         -- the last ten
     progress    json,                           -- how far its attempt says it is: share, note, at
     cancel_at   timestamptz,                    -- somebody asked, while it ran: however the attempt ends, the job is cancelled
-    version     integer check (version > 0),    -- of a workflow's code; null: it is no workflow
+    version     integer check (version > 0),    -- of a workflow's code; null: not a workflow
     parent      uuid,                           -- the workflow whose child it is
     wakes       integer not null default 0,     -- signals sent to it and children of it that ended, so far
     wakes_at    integer,                        -- parked: ready when there have been so many wakes, or when run_at has come
@@ -142,7 +142,7 @@ create function rowlock.shown_state(state text, waits_for text, wakes_at integer
     end;
 
 -- The name of a part of history or events, by its first day and for how many days it is: one or a week of history, which has a w
--- in its name, or a week of events. Refuses what is no first day of any.
+-- in its name, or a week of events. Refuses a day that is not the first of a part.
 -- Parts are made and dropped by functions that have their owner's rights (`security definer`), because workers need not own
 -- our tables. So nothing is taken on trust there: names are made from a date, every other name is written out, and no
 -- search_path but this one counts: by the caller's, a function of the caller's could be found and run as the owner.
@@ -299,7 +299,7 @@ create table rowlock.signals (
     number      integer not null,               -- among those to its job: the order in which they are taken
     name        text not null check (octet_length(name) between 1 and 200),
     payload     json,
-    key         text check (octet_length(key) between 1 and 500),  -- a second one with it is no second one
+    key         text check (octet_length(key) between 1 and 500),  -- a second signal with this key is ignored
     sent_at     timestamptz not null,
     taken_at    timestamptz                     -- kept until the workflow ends, so that its key is known
 ) with (
@@ -310,7 +310,7 @@ create unique index signals_key on rowlock.signals (job, key) where key is not n
 
 -- What a workflow remembers and what it was sent, as its row in history keeps it; null if there is nothing.
 -- Text is joined to text: json_strip_nulls would take the nulls out of users' values, too.
--- Answers one row. As a set, for then it becomes part of the statement that asks: a function that answers a value is begun anew
+-- Returns one row. As a set, for then it becomes part of the statement that asks: a function that returns a value starts over
 -- for each row, and a settle of 100 workflows took 8.1 ms in place of 5.8.
 create function rowlock.folded(job uuid) returns setof json
     language sql stable
@@ -361,7 +361,7 @@ create function rowlock.branch(key text) returns text
 -- The steps from which a retry goes on: all but the one that has failed, and what the code did about that afterwards. What ran
 -- beside it and failed, too, is left out with it, unless its branch went on. Children of one task are taken for those of one
 -- map: what they made is kept, though they were started after the failure, and all that failed are run again.
--- Children that had not ended were cancelled. If anything was undone, there is nothing to go on from: it begins anew, as one that
+-- Children that had not ended were cancelled. If anything was undone, there is nothing to go on from: it starts over, as one that
 -- is to be run once more though all went well (`anew`). What it does then is not what it did, so its restarts are counted on:
 -- idempotency keys are made of that, and by the old ones a bank would answer with the payment that was refunded.
 create function rowlock.resumed(job uuid, folded json, anew boolean) returns setof rowlock.steps
@@ -539,7 +539,7 @@ create table rowlock.schedules (
     at_boot     boolean not null,               -- also run when a worker starts
     declared    json,                           -- what the code says; null: an operator added it
     edits       json,                           -- what an operator says differently from the code
-    -- Not everybody may read arguments, and so what was declared and edited; that something was, is no secret.
+    -- Not everybody may read arguments, and so what was declared and edited; whether something was, everybody may know.
     is_declared boolean not null generated always as (declared is not null) stored,
     is_edited   boolean not null generated always as (edits is not null) stored,
     paused_at   timestamptz,
@@ -586,7 +586,7 @@ create table rowlock.workers (
     dead        boolean not null default false, -- taken for dead: it may not renew any more
     stopping    boolean not null default false,
     stuck       integer not null default 0,     -- attempts that timed out and go on all the same
-    restarts    integer not null default 0,     -- how often in a row this process began anew because of a fault of its own
+    restarts    integer not null default 0,     -- how often in a row this process restarted after an internal error
     fault       text,                           -- the last of those
     blocked     float8,                         -- for how many seconds its event loop had stood still at its last renewal
     blocked_by  text,                           -- by what: task and job, as far as it can tell
@@ -665,7 +665,7 @@ create sequence rowlock.parking_number;
 alter table rowlock.parkings alter column number set default nextval('rowlock.parking_number');
 
 -- The workers that an enqueue finds: only those of the last 400 parkings, for a queue on which nobody is parked among the last 200
--- is one on which a worker parks anew. So whoever looks walks 400 dead rows at most; under a held snapshot it was all that there
+-- is one on which a worker parks again. So whoever looks walks 400 dead rows at most; under a held snapshot it was all that there
 -- had ever been, and after a million parkings an enqueue took 1.4 s. One parking is enough for a queue, for all who serve it hear
 -- what is sent to its channel; and where there is none all the same, workers look by themselves within a second.
 create view rowlock.parked as
@@ -682,7 +682,7 @@ create unlogged table rowlock.waiters (
     primary key (job, listener)
 ) with (vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
--- Make way for a job whose key is held: free the key, or, if `replaces`, give its holder the new job's arguments. Answers
+-- Make way for a job whose key is held: free the key, or, if `replaces`, give its holder the new job's arguments. Returns
 -- whether to try for the key again; if not, the holder keeps it, and has the new arguments.
 -- With the owner's rights, because who may enqueue may neither change a job nor free a key. It can be used for nothing else:
 -- the key must be that holder's. It is freed if the holder has ended, and its period is over or it is to be replaced; and a
@@ -752,7 +752,7 @@ create function rowlock.make_way(
     $$;
 
 -- Insert one job and notify if a worker is parked on its queue; if its key is held, what that means is what `taken` says.
--- Answers the job that has the key, its task and queue, and whether it was made here. `replace` and `debounce` give its
+-- Returns the job that has the key, its task and queue, and whether it was made here. `replace` and `debounce` give its
 -- arguments to a holder of the same task that does not run; for the others, what to tell the caller is the caller's to say.
 -- A held key's holder is looked for in the next statement, for in the same one a concurrent winner is not visible; it may be
 -- gone by then, or make way: then it is tried again.
@@ -802,7 +802,7 @@ create function rowlock.put(
     $$;
 
 -- Enqueue from SQL: for other languages, triggers and psql. Python has its own statements, which say the same.
--- Answers the job's id; with a key that is held, the id of the job that holds it. What else a held key can mean is `taken`:
+-- Returns the job's id; with a key that is held, the id of the job that holds it. What else a held key can mean is `taken`:
 -- return, skip, raise, replace or debounce; with a `period`, the key of a job that succeeds is held until then.
 -- A workflow is enqueued with the version of its code: version => 2.
 create function rowlock.enqueue(
@@ -867,7 +867,7 @@ create function rowlock.enqueue(
     $$;
 
 -- Cancel from SQL: for other languages, triggers and psql. Python has its own statement, which says the same.
--- Answers 'cancelled': it never runs, retries or succeeds again; or 'too late': its outcome stands. There is no third case:
+-- Returns 'cancelled': it never runs, retries or succeeds again; or 'too late': its outcome stands. There is no third case:
 -- its row is locked by a statement before the one that decides, which therefore sees what became of it.
 -- A workflow that has begun, and a child, end by the worker that claims them: it undoes what was done, and tells the parent.
 create function rowlock.cancel(id uuid, by text default session_user, why text default null) returns text
@@ -937,7 +937,7 @@ create function rowlock.cancel(id uuid, by text default session_user, why text d
     end
     $$;
 
--- Store a signal for a workflow, and wake it if it is parked. Answers 'sent', 'duplicate', 'ended', 'unknown' or 'no workflow',
+-- Store a signal for a workflow, and wake it if it is parked. Returns 'sent', 'duplicate', 'ended', 'unknown' or 'no workflow',
 -- the job that was meant, and how that ended, or 'cancelling'. `target` is the id of a job, or else a workflow's key.
 -- The job's row is locked by a statement before those that decide: whoever parks the job compares the wakes of that row, and
 -- whoever ends it deletes the row, so a signal is there to be read before the job parks, or wakes it afterwards, or is refused.
@@ -1046,7 +1046,7 @@ create function rowlock.send_signal(
     $$;
 
 -- Send a signal from SQL: for other languages, triggers and psql. `target` is the id of a job as text, or else a workflow's
--- key; a key that looks like an id cannot be used here. Answers 'sent': it is stored, and will be taken by one wait at most;
+-- key; a key that looks like an id cannot be used here. Returns 'sent': it is stored, and will be taken by one wait at most;
 -- 'duplicate': one with this key was sent before, and this one is nothing; or 'ended': the workflow has ended, or is being
 -- cancelled, and takes no more.
 create function rowlock.signal(target text, name text, payload json default null, key text default null) returns text
@@ -1060,7 +1060,7 @@ create function rowlock.signal(target text, name text, payload json default null
             raise exception 'rowlock.signal: there is no workflow %', target using errcode = 'no_data_found';
         end if;
         if sent.answer = 'no workflow' then
-            raise exception 'rowlock.signal: job % is no workflow, and takes no signals', sent.job
+            raise exception 'rowlock.signal: job % is not a workflow, and takes no signals', sent.job
                 using errcode = 'invalid_parameter_value';
         end if;
         return sent.answer;
@@ -1099,7 +1099,7 @@ create index events_at on rowlock.events (at, id);
 -- To count: an operator's verb may write a million events in between.
 create index events_rescue on rowlock.events (at) where kind in ('rescued', 'poisoned');
 
--- Remove events of the spare part when they are as old as others get; answers how many there were. With the owner's rights,
+-- Remove events of the spare part when they are as old as others get; returns how many there were. With the owner's rights,
 -- because nobody else may remove events; it can be used for nothing else.
 create function rowlock.clear_spare_events() returns integer
     language sql volatile security definer
@@ -1112,7 +1112,7 @@ create function rowlock.clear_spare_events() returns integer
     $$;
 
 -- Which of these jobs there are, live or ended: a resent enqueue leaves them out, for their keys may be others' by now.
--- With the owner's rights, because who may enqueue may not read history. It tells whether an id that one knows exists.
+-- With the owner's rights, because who may enqueue may not read history. It shows whether a known id exists.
 create function rowlock.sent_before(ids uuid[]) returns setof uuid
     language sql stable security definer
     set search_path = pg_catalog, pg_temp
@@ -1122,7 +1122,7 @@ create function rowlock.sent_before(ids uuid[]) returns setof uuid
     select past.id from rowlock.history as past where past.id = any(ids)
     $$;
 
--- Take back what a resent enqueue inserted anew of jobs that have ended meanwhile; their keys are free.
+-- Take back what a resent enqueue inserted again, of jobs that have ended meanwhile; their keys are free.
 -- With the owner's rights, because who may enqueue may not delete. It can be used for nothing else: no job but these is both
 -- live and in history.
 create function rowlock.take_back(ids uuid[]) returns void
@@ -1142,7 +1142,7 @@ create function rowlock.take_back(ids uuid[]) returns void
         and held.job = any(array(select gone.id from gone))
     $$;
 
--- Pause a task, because its breaker says so; answers whether it does. A pause that holds is left as it is.
+-- Pause a task, because its breaker says so; returns whether it does. A pause that holds is left as it is.
 -- With the owner's rights, so that workers need none to pause what they like, in whose name they like.
 create function rowlock.trip(task text, duration interval, why text) returns boolean
     language sql volatile security definer
@@ -1163,7 +1163,7 @@ create function rowlock.trip(task text, duration interval, why text) returns boo
     select exists (select from made)
     $$;
 
--- End the pauses whose time is over, which any worker does; answers them. Each is an event of a kind of its own: `resumed` is an
+-- End the pauses whose time is over, which any worker does; returns them. Each is an event of a kind of its own: `resumed` is an
 -- operator's. With the owner's rights, so that a worker cannot delete a pause that holds. The pause of a schedule goes without an
 -- event, once no slot can lie in it any more; one that somebody has locked goes the next time.
 create function rowlock.end_pauses(actor text) returns table (kind text, name text)
@@ -1192,7 +1192,7 @@ create function rowlock.end_pauses(actor text) returns table (kind text, name te
     $$;
 
 -- End a workflow as cancelled, now and without undo: for one whose code is gone or does not fit what it remembers, so that no
--- worker can undo it. Answers 'terminated'; 'no workflow'; 'unknown'; or the state in which it has ended before.
+-- worker can undo it. Returns 'terminated'; 'no workflow'; 'unknown'; or the state in which it has ended before.
 -- What workflow_settle does for a worker. First it locks the job, and then its parent, and waits for whoever has them: each
 -- later statement sees what was recorded until then. A worker that runs it finds its row gone, and can record nothing more.
 -- Its key is free. With the owner's rights, so that an operator needs none to change what workflows remember.

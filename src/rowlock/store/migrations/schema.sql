@@ -922,7 +922,7 @@ AS $function$
             raise exception 'rowlock.signal: there is no workflow %', target using errcode = 'no_data_found';
         end if;
         if sent.answer = 'no workflow' then
-            raise exception 'rowlock.signal: job % is no workflow, and takes no signals', sent.job
+            raise exception 'rowlock.signal: job % is not a workflow, and takes no signals', sent.job
                 using errcode = 'invalid_parameter_value';
         end if;
         return sent.answer;

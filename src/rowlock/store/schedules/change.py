@@ -62,7 +62,7 @@ def add(spec: ScheduleSpec, *, actor: str, why: str | None, resend: bool = False
 
 
 def _is_ours(there: ScheduleRow, spec: ScheduleSpec) -> bool:
-    """Whether it is what an earlier try, whose answer was lost, has added."""
+    """Whether it is what an earlier try, whose reply was lost, has added."""
     facts = {**there.schedule.to_dict(), "args": there.args}
     return not there.schedule.is_declared and all(facts[name] == said for name, said in spec.to_declared().items())
 

@@ -56,7 +56,7 @@ class DeclareResult(NamedTuple):
 def declare(specs: Iterable[ScheduleSpec], *, now: datetime, anew: bool) -> Conversation[DeclareResult]:
     """Enter the schedules that code declares and, unless this worker has done so before, bring changed ones up to date.
 
-    What an operator has edited stays edited. The next slot is found anew only where the rule is another one, or gives
+    What an operator has edited stays edited. The next slot is recomputed only where the rule is another one, or gives
     another slot than it did.
     """
     left = {spec.name: spec for spec in specs}

@@ -62,12 +62,12 @@ def outlined(name: str | None) -> Query[ScheduleRow]:
 
 
 def lock(name: str) -> Query[str]:
-    """Lock a schedule; no answer means that there is none."""
+    """Lock a schedule; no row means that there is none."""
     return Query("schedule_lock", {"name": name}, first)
 
 
 def add(spec: ScheduleSpec, *, next_at: datetime, actor: str, why: str | None) -> Query[str]:
-    """Add a schedule; no answer means that its name is taken."""
+    """Add a schedule; no row means that its name is taken."""
     return Query(
         "schedule_add",
         {
@@ -131,7 +131,7 @@ def edit(
 
 
 def pause(name: str, *, until: datetime | None, duration: timedelta | None, actor: str, why: str | None) -> Query[str]:
-    """Pause a schedule, until then or for so long; no answer means that there is none."""
+    """Pause a schedule, until then or for so long; no row means that there is none."""
     return Query(
         "schedule_pause",
         {
@@ -196,7 +196,7 @@ def _looked(row: Row) -> ScheduleRow:
 
 
 def _span(seconds: float | None) -> timedelta | None:
-    """A span that was answered in seconds; the longest there is for what SQL made longer."""
+    """A span that was read in seconds; the longest there is for what SQL made longer."""
     if seconds is None:
         return None
     try:
@@ -211,5 +211,5 @@ def _firing(row: Row) -> Firing:
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Schedule))
-"""What schedule_list and schedule_outline answer, in this order, before the workers and the time."""
+"""The columns of schedule_list and schedule_outline, in this order, before the workers and the time."""
 _MOMENTS: Final = ("paused_at", "paused_until", "next_at", "last_at", "held", "booted_at", "created_at")

@@ -1,8 +1,8 @@
--- Count failures of tasks that have a breaker, and pause those of which there are too many; answers these.
+-- Count failures of tasks that have a breaker, and pause those of which there are too many; returns these.
 -- Each row is changed where it is locked, from what it holds by then: of two workers that count at once the second goes on
 -- from the first one's count. The newest :limits are kept; when the oldest of as many is younger than :windows, they are
--- cleared away, which is how the answer knows, and only one of the two finds them there.
--- A task that is paused is not counted: what fails then was started before, and is no news.
+-- cleared away, which is how the statement knows, and only one of the two finds them there.
+-- A task that is paused is not counted: what fails then was started before, and says nothing new.
 with sent as materialized (
     select
         :tasks::text[] as tasks, :counts::integer[] as counts, :limits::integer[] as limits,

@@ -1,4 +1,4 @@
--- Ask to cancel children whose workflow ends, or forgets them; answers those that somebody else has locked, and nobody marked.
+-- Ask to cancel children whose workflow ends, or forgets them; returns those that somebody else has locked, and nobody marked.
 -- None of them ends here: marked, and ready at once, they end by the worker that claims them, or that runs them and is told.
 with mine as materialized (
     select job.id, job.state, job.queue, job.task, job.worker, job.parent

@@ -1,4 +1,4 @@
--- Take a duty for the length of this transaction, if nobody else is at it; also answers whether there is such a duty.
+-- Take a duty for the length of this transaction, if nobody else is at it; also returns whether there is such a duty.
 -- With :worker only as long as that one's own lease holds: when the database's clock steps ahead all leases are over, and those
 -- whose own is over would rescue the jobs of the living.
 with mine as materialized (

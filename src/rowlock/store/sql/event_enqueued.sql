@@ -1,4 +1,4 @@
--- Write down who enqueued a job by hand, once: said again after a lost answer, it adds nothing.
+-- Write down who enqueued a job by hand, once: said again after a lost reply, it adds nothing.
 insert into rowlock.events (kind, job, actor, details)
 select
     'enqueued', :id::uuid, :actor,

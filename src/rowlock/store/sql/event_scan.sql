@@ -1,5 +1,5 @@
 -- Look at the next :window events, newest first, for those of a kind, or by somebody; or at all events of one job.
--- Answers how far it looked, too. No index knows kinds or actors: operators ask seldom, and a verb that changes a million jobs
+-- Returns how far it looked, too. No index knows kinds or actors: operators ask seldom, and a verb that changes a million jobs
 -- would pay for it a million times. What was found is looked up again, so that 20,000 rows of details are not carried along.
 with seen as materialized (
     (

@@ -1,4 +1,4 @@
--- Remove up to :limit of the slots that were written down over a week ago; answers how many.
+-- Remove up to :limit of the slots that were written down over a week ago; returns how many.
 -- By then no slot of theirs can come again: a schedule's next slot never goes back.
 with old as materialized (
     select ctid

@@ -1,4 +1,4 @@
--- Look at the next :window ended jobs below :before, newest first: answers those that match, and how far this look went.
+-- Look at the next :window ended jobs below :before, newest first: returns those that match, and how far this look went.
 -- As job_scan; and no further down than :down_to, which is how far the look at live jobs went.
 -- With :trouble nothing that succeeded is wanted, and the window is taken from an index of the others: a handful of failures
 -- among millions that went well is one look. With :ended_after as well, it is taken from what ended since: all ids of those are

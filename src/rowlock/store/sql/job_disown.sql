@@ -1,5 +1,5 @@
 -- Give back the jobs of these claims, at once and at no cost: their worker was never told of them.
--- By id, token and worker: one that has been rescued, settled or claimed anew meanwhile is not found.
+-- By id, token and worker: one that has been rescued, settled or claimed again meanwhile is not found.
 with sent as materialized (
     select :ids::uuid[] as ids, :tokens::uuid[] as tokens, :worker::uuid as worker
 ),

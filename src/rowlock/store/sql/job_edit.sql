@@ -1,4 +1,4 @@
--- Give a ready or waiting job other arguments; answers the names of those that differ, and no row if it must be left alone.
+-- Give a ready or waiting job other arguments; returns the names of those that differ, and no row if it must be left alone.
 -- So are a workflow that has begun and a child: what they were given stands in a record already.
 -- A job that waits for code may have been refused for its arguments. It is ready again, to be looked at with the new ones; its
 -- run_at may lie below claims' floors, so workers are told. What was given is not for everybody who reads events: only its name.

@@ -7,7 +7,7 @@
 -- apart from others, sorted by key (two callers deadlocked 141 times unsorted, never sorted); where one of several keys is
 -- held, the caller undoes this and goes on with them all, for the others may come behind it.
 -- The arrays are read in a CTE of their own: written into unnest, the planner counts them, finds a plan for that count
--- cheaper than a general one, and so plans every enqueue anew, which on users' own connections took a third of it.
+-- cheaper than a general one, and so plans every enqueue again, which on users' own connections took a third of it.
 with sent as materialized (
     select
         :ids::uuid[] as ids, :queues::text[] as queues, :tasks::text[] as tasks, :priorities::smallint[] as priorities,

@@ -3,7 +3,7 @@
 -- row says once it is locked; what somebody else has locked is being claimed or ended.
 -- A workflow that has begun, or has been sent a signal, and any child are left to the worker that claims them; the index holds
 -- none of those that have begun, so that no look walks over them.
--- :without are jobs that PostgreSQL fails to end: they must not stand before the others for ever.
+-- :without are jobs that PostgreSQL fails to end: they must not stand before the others forever.
 with mine as materialized (
     select job.*, rowlock.now() + coalesce(
         (select asked.keep_cancelled from rowlock.queues as asked where asked.name = job.queue), :keep::interval

@@ -1,4 +1,4 @@
--- Make an attempt's claim durable, and answer its number: the timeline of the WAL, and which claim of the job it is.
+-- Make an attempt's claim durable, and return its number: the timeline of the WAL, and which claim of the job it is.
 -- A claim's commit does not wait for the disk, so after a crash its number may be given again; what this writes lies behind
 -- it in the WAL, and is waited for. After a failover that lost it the timeline is a higher one.
 update rowlock.jobs

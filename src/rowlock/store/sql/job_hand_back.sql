@@ -1,5 +1,5 @@
 -- Give back the jobs that this worker holds without knowing of them, at once and at no cost: all of them when it stops; after
--- a broken connection, those whose claim was committed but never answered. :known are the tokens it knows of.
+-- a broken connection, those whose claim was committed but never heard of. :known are the tokens it knows of.
 -- They are searched for as in worker_held: those that it was seen to hold, and what it has claimed since.
 -- One that is being cancelled may not become ready again, and is left to whoever settles or rescues it; but a workflow or a
 -- child that is ready stays marked, and is settled by its next worker.

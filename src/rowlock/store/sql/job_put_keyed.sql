@@ -1,4 +1,4 @@
--- Insert jobs with keys one by one, whoever holds these; answers for each the job that has its key, and whether it was made.
+-- Insert jobs with keys one by one, whoever holds these; returns for each the job that has its key, and whether it was made.
 -- The order is the caller's, by key: each is done with its key, and with the row of the job that holds it, before the next, so
 -- that two callers cannot deadlock. Unlike in job_enqueue, a key may have a period, and a held one may mean more than its holder.
 with sent as materialized (

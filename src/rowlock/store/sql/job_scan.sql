@@ -1,4 +1,4 @@
--- Look at the next :window live jobs below :before, newest first: answers those that match, and how far this look went.
+-- Look at the next :window live jobs below :before, newest first: returns those that match, and how far this look went.
 -- The window is taken before anything is compared, so that the work is bounded whatever the filter: ten million jobs that do
 -- not match are 5,000 short statements. Or, with :ids, it is these. Ids are UUIDv7: their order is that of creation.
 -- Where nothing matches there is still one row, for how far it went. What is long is read only if it is wanted (:whole); with :brief

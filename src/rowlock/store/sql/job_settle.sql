@@ -3,7 +3,7 @@
 -- tokens travel in the same batch. The lateral look-up can only be a nested loop over the primary key, so no plan made for
 -- an empty table can turn it into n². Rows come in id order, so two settlers cannot deadlock; a row that someone else has
 -- locked is skipped, so one user's open transaction cannot hold up the other jobs of the batch.
--- A job that somebody has asked to cancel meanwhile ends as cancelled, whatever its attempt came to; the answer says so.
+-- A job that somebody has asked to cancel meanwhile ends as cancelled, whatever its attempt came to; the returned row says so.
 -- Listeners for these jobs' ends are notified; where nobody waits, nobody is.
 -- The arrays are read in a CTE of their own: written into unnest, the planner reads them too, a fifth of the whole time.
 with sent as materialized (

@@ -1,5 +1,5 @@
 -- In how many seconds the first job of these lanes is due, if that is soon: none, or fewer, when it is due now.
--- And the number of the latest parking: a worker that has parked long ago parks anew, or nobody would find it.
+-- And the number of the latest parking: a worker that has parked long ago parks again, or nobody would find it.
 -- And a time, for where nothing is due: all before that is dead by now, but for what has yet to be committed.
 -- As cheap as a claim that finds nothing, and it locks nothing: an idle worker asks this instead, and knows when to claim.
 select extract(epoch from min(soonest.run_at) - rowlock.now())::float8, (select last_value from rowlock.parking_number),

@@ -1,6 +1,6 @@
 -- Merge what several workers did for the same queue and task in a minute into one row, which has an id of nobody's.
 -- A chart of a day looks at thirty rows a minute then, and not at thirty of each of twenty workers: 0.1 s instead of 1.5.
--- A worker writes its minute anew until a few seconds after its end; that was :age ago, at least. Up to :limit minutes at
+-- A worker rewrites its minute until a few seconds after its end; that was :age ago, at least. Up to :limit minutes at
 -- once, the oldest first; what comes later still may stay as it is: whoever adds minutes up adds up all rows.
 with crowded as materialized (
     select minute

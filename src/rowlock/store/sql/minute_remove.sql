@@ -1,4 +1,4 @@
--- Remove up to :limit rows of minutes that are over a day old; answers how many.
+-- Remove up to :limit rows of minutes that are over a day old; returns how many.
 with old as materialized (
     select ctid
     from rowlock.minutes

@@ -1,4 +1,4 @@
--- Write what a worker has counted, whole minutes so far, and how its claims went; answers the database's time.
+-- Write what a worker has counted, whole minutes so far, and how its claims went; returns the database's time.
 with counted as (
     insert into rowlock.minutes (
         minute, worker, queue, task, claimed, succeeded, failed, cancelled, retried, seconds, slowest, durations, waited,

@@ -1,4 +1,4 @@
--- Remove pauses whose time is over; answers the tasks whose jobs wait for a pause that is no more.
+-- Remove pauses whose time is over; returns the tasks whose jobs wait for a pause that has ended.
 -- These are the tasks of such pauses, and those of jobs that were set aside while somebody resumed their task: their worker
 -- had claimed them before, and put them aside after, what was waiting had been released.
 with recursive gone as (

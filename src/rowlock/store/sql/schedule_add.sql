@@ -1,4 +1,4 @@
--- Add a schedule of an operator's own; answers its name, or nothing where that is taken.
+-- Add a schedule of an operator's own; returns its name, or nothing where that is taken.
 with added as (
     insert into rowlock.schedules (
         name, cron, tz, every, task, args, queue, priority, attempts, version, expires, tags, jitter, overlap,

@@ -4,7 +4,7 @@
 -- Of runs at boot a worker that starts makes those that its code declares, and operators' own, unless another one has just
 -- made them: :booted_before is a moment somewhat before it started.
 -- A version of a schedule is the transaction that wrote its row. What is planned from this look is done to that version only,
--- and :left_out are versions of which this worker can make nothing: they must not stand before the others for ever.
+-- and :left_out are versions of which this worker can make nothing: they must not stand before the others forever.
 with due as materialized (
     (
         select schedule.name

@@ -1,4 +1,4 @@
--- The schedules as schedule_list answers them, without arguments: for lists, and for a role that may not read these.
+-- The schedules as schedule_list returns them, without arguments: for lists, and for a role that may not read these.
 -- A statement of its own: PostgreSQL asks for the right to every column that is named, needed or not.
 with living as materialized (
     select worker.host || ':' || worker.pid as worker, worker.schedules

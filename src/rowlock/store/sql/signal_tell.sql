@@ -1,5 +1,5 @@
 -- Store a signal for a workflow that somebody sends by hand, as signal_send, and write down who it was and why.
--- One that was sent before is no second one, and neither is its event.
+-- One that was sent before is not stored twice, nor is its event.
 with sent as materialized (
     select told.answer, told.job, told.state
     from rowlock.send_signal(:id::uuid, :target, :name, :payload::json, :key) as told

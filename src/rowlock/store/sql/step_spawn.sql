@@ -1,4 +1,4 @@
--- Write down children that attempts of workflows are about to enqueue, in the same transaction; answers which are new.
+-- Write down children that attempts of workflows are about to enqueue, in the same transaction; returns those that are new.
 -- Fenced as in step_record. A child that was written down before was also enqueued before, and may have ended since: it is not
 -- enqueued again.
 with sent as materialized (

@@ -1,5 +1,5 @@
 -- Our tables, and the parts of history and events: how they are stored, how many rows live and are dead, when vacuum last
--- came by, and what they and their indexes take. After a crash the counts begin anew: then the estimate is nearer.
+-- came by, and what they and their indexes take. After a crash the counts start over: then the estimate is nearer.
 select
     class.relname::text, class.relispartition, coalesce(pg_get_expr(class.relpartbound, class.oid) = 'DEFAULT', false),
     class.relpersistence = 'u', coalesce(class.reloptions, '{}'),

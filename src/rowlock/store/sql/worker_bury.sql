@@ -1,4 +1,4 @@
--- Remove workers whose lease ran out and that hold no job any more, and what is left of workers that are not there; answers
+-- Remove workers whose lease ran out and that hold no job any more, and what is left of workers that are not there; returns
 -- whether there are dead workers that hold jobs still.
 with dead as materialized (
     select

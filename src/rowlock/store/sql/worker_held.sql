@@ -1,6 +1,6 @@
 -- The jobs that this worker holds: those that it was seen to hold, found by id and token, and what it has claimed since.
 -- Under a held snapshot the index of what a worker holds has a dead entry for each job that it ever claimed; all but the last
--- ones are passed over. Also answers from when on the next look has to search: a claim may be committed later than it was made.
+-- ones are passed over. Also returns from when on the next look has to search: a claim may be committed later than it was made.
 -- Searched for by itself: within the union the primary key, whose order the union can use, was taken for as cheap on a table
 -- that was vacuumed while it was empty, and each look walked through all of it (600,000 buffers after 300,000 jobs).
 -- A clock that was set back makes claims look older than they are: then all are looked at.

@@ -1,5 +1,5 @@
 -- Ask to be notified of new jobs on these queues: by a new row for each, all of one number, in place of those with the number
--- :before. Answers the number.
+-- :before. Returns the number.
 -- One that :renews has parked before, and does so again only if on one of its queues nobody has parked among the last 200, half of
 -- those that an enqueue looks at. One parking is enough for a queue, because all who serve it listen to its channel; when each
 -- parked anew that was 200 behind, 201 idle workers never ceased to.

@@ -1,7 +1,7 @@
 -- Make a job that goes on from a step of another one: with its arguments and version, or others, and what it remembers of
 -- before that step. That is, of the step's own branch, what the code called before it; of the branches around it, what was
 -- started before it had ended; of others, those that were begun before it had ended, whole. What was open, retrying or undone
--- is left out: of a workflow that was undone nothing stands any more, and its fork begins anew. So is what steps were given:
+-- is left out: of a workflow that was undone nothing stands any more, and its fork starts over. So is what steps were given:
 -- with other arguments, or a key made of its own id, the code calls them otherwise.
 -- It has no key, no parent and no signals: those are the other's. Whoever claims it sees by its wakes that it has steps to load.
 -- Said again, it finds that it was made.

@@ -1,4 +1,4 @@
--- Look at the next :window workflows below :before, live and ended, newest first: answers those that match, and how far it went.
+-- Look at the next :window workflows below :before, live and ended, newest first: returns those that match, and how far it went.
 -- The window is taken before anything is compared, as in job_scan, and from the tables, of which each has an index of its
 -- workflows: of the view, all were read to be sorted. Where nothing matches there is still one row.
 with seen as materialized (

@@ -1,4 +1,4 @@
--- Look at the next :window live workflows below :before, newest first: answers those that match, and how far it went.
+-- Look at the next :window live workflows below :before, newest first: returns those that match, and how far it went.
 -- As workflow_list, for those who ask for live ones only: among millions that have ended, its windows would hold few of them.
 -- Each is looked up by its id, for a range of ids holds all that have ended between two that live.
 with seen as materialized (

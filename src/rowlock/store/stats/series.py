@@ -84,7 +84,7 @@ def _point(at: datetime, sums: minutes.Sums | None, *, whole_from: datetime) -> 
 
 
 class Sparklines(NamedTuple):
-    """A sparkline for each queue and each task in which anything has ended lately."""
+    """A sparkline for each queue and each task in which anything has ended recently."""
 
     queues: Mapping[str, Sparkline]
     tasks: Mapping[str, Sparkline]

@@ -14,7 +14,7 @@ def sizes() -> Query[Sizes]:
 
 
 def vacuum() -> Query[Vacuum]:
-    """How well vacuum keeps up with the table of jobs."""
+    """The state of vacuum on the table of jobs."""
     return Query("vacuum_look", {}, _vacuum)
 
 

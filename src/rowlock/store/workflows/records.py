@@ -234,8 +234,8 @@ def check_step(job_id: UUID, steps: Iterable[TimelineStep], key: str) -> None:
     if key in keys:
         return
     if not keys:
-        raise InvalidOption(f"workflow {job_id} has no steps to fork from; enqueue it anew")
+        raise InvalidOption(f"workflow {job_id} has no steps to fork from; enqueue it again")
     named = ", ".join(map(repr, keys[:_KEYS_NAMED])) + (
         f" and {len(keys) - _KEYS_NAMED} more" * (len(keys) > _KEYS_NAMED)
     )
-    raise InvalidOption(f"from_step={key!r} is no step of workflow {job_id}; it has {named}")
+    raise InvalidOption(f"from_step={key!r} is not a step of workflow {job_id}; it has {named}")
