@@ -24,7 +24,7 @@ from rowlock.explain import pending
 from rowlock.model.ids import new_id
 from rowlock.model.row import Orphan
 from rowlock.store import claim, explain, upkeep, workers
-from rowlock.store.query import Said
+from rowlock.store.query import Statement
 from rowlock.types import Explanation
 from tests.engine import Engine
 from tests.rows import put, put_many, travel
@@ -173,7 +173,7 @@ def test_a_job_of_an_open_transaction_is_not_committed(app: Rowlock, db: Db) -> 
 def test_what_is_no_id_is_refused_before_anything_is_asked(wrong: str) -> None:
     nowhere = Rowlock("postgresql://nobody@127.0.0.1:1/none")
 
-    with pytest.raises(InvalidOption, match="is no UUID"):
+    with pytest.raises(InvalidOption, match="is not a UUID"):
         nowhere.jobs.explain(wrong)
 
 
@@ -597,7 +597,7 @@ def test_a_job_that_ends_between_two_looks_is_looked_at_again(engine: Engine, ur
     [row] = engine.claim()
     asked: list[str] = []
 
-    def ask(said: Said) -> list[Any]:
+    def ask(said: Statement) -> list[Any]:
         answer = run(session.cursor(), said, "rowlock")
         if said.name == "job_show" and "job_show" not in asked:
             engine.settle(row)

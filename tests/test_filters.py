@@ -299,8 +299,8 @@ def test_hostile_text_is_only_ever_a_value(app: Rowlock, db: Db) -> None:
         ({"error": "e" * 401}, "use 1 to 400"),
         ({"reason": ""}, "use 1 to"),
         ({"ids": "abc"}, "must be several"),
-        ({"ids": ["abc"]}, "is no UUID"),
-        ({"ids": [5]}, "is no UUID"),
+        ({"ids": ["abc"]}, "is not a UUID"),
+        ({"ids": [5]}, "is not a UUID"),
         ({"ids": 5}, "must be several"),
     ],
 )

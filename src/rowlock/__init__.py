@@ -1,4 +1,4 @@
-"""Durable background jobs, schedules and workflows for Python, on nothing but PostgreSQL.
+"""Rowlock: durable background jobs, schedules and workflows for Python, on nothing but PostgreSQL.
 
 Here is what one meets daily. Errors are in `rowlock.errors`, the types of what is returned in `rowlock.types`.
 """

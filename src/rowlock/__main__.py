@@ -1,4 +1,4 @@
-"""`python -m rowlock` is the command line."""
+"""`python -m rowlock`: the command line."""
 
 from rowlock.cli import main
 

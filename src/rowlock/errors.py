@@ -1,4 +1,4 @@
-"""Everything Rowlock raises on purpose.
+"""Errors: everything that Rowlock raises on purpose.
 
     RowlockError
     ├── NotConfigured        no database was named, or its address makes no sense

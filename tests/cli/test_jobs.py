@@ -175,7 +175,7 @@ def test_an_empty_list_is_an_answer(rowlock: Type) -> None:
         (["--since", "2026-03-01"], "has no time zone"),
         (["--since", "1h", "--until", "2h"], "between them there is nothing"),
         (["--limit", "0"], "0 is not in the range"),
-        (["--before", "x"], "id 'x' is no UUID"),
+        (["--before", "x"], "id 'x' is not a UUID"),
         (["--queue", ""], "use 1 to 200"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

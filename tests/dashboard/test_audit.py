@@ -161,7 +161,7 @@ def test_what_is_no_id_and_no_place_is_refused_in_words(client: Browser) -> None
     no_place = client.get("/api/audit", params={"before": "yesterday"})
 
     assert (no_id.status_code, no_place.status_code) == (400, 400)
-    assert "is no UUID" in no_id.json()["error"]
+    assert "is not a UUID" in no_id.json()["error"]
     assert "take it from the page before" in no_place.json()["error"]
 
 

@@ -31,7 +31,7 @@ def watched(
     """What is sent, until it ends or so much was."""
 
     async def watch() -> list[str]:
-        stream = (feed or Feed()).stream("ann", look, every, still=still, told=told)
+        stream = (feed or Feed()).stream("ann", look, every, still=still, describe=told)
         seen: list[str] = []
         async for event in cast("AsyncIterator[str]", stream.body_iterator):
             seen.append(event)
@@ -140,9 +140,9 @@ def test_neither_one_visitor_nor_all_of_them_watch_more_than_so_many_pages(monke
 
     async def watching() -> list[bool]:
         open_feed = Feed()
-        streams = [open_feed.stream("vic", page, AT_ONCE, still=always, told=told) for _ in range(2)]
+        streams = [open_feed.stream("vic", page, AT_ONCE, still=always, describe=told) for _ in range(2)]
         may = [open_feed.refusal(name) is None for name in ("vic", "ann")]
-        streams.append(open_feed.stream("ann", page, AT_ONCE, still=always, told=told))
+        streams.append(open_feed.stream("ann", page, AT_ONCE, still=always, describe=told))
         may += [open_feed.refusal(name) is None for name in ("vic", "ann")]
         open_feed.end()
         for stream in streams:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
-from tests.house.reading import Source, migrations, package, statements
+from tests.house.reading import PACKAGE, Source, migrations, package, statements
 
 # The word we do not say → the one we say. Words that have an honest second meaning (message, kind, run, version, lock,
 # event, finish, lifeline) are not here.
@@ -48,7 +48,8 @@ INSTEAD = {
     "scheduled_at": "run_at",
     "ttl_ms": "a timedelta",
 }
-# Verbs of speech and sight that say nothing of what a thing is. No class, function of a module, or module is called so.
+# Verbs of speech and sight that say nothing of what a thing is. No class, function, method, alias, constant or module
+# has such a name, nor with an underscore before it.
 NO_NAMES = frozenset(
     (
         *("asked", "said", "told", "seen", "found", "known", "wanted", "look", "lately"),
@@ -56,6 +57,18 @@ NO_NAMES = frozenset(
     )
 )
 WORDS_OF_A_MODULE = 15
+# "Noun: what it does", the noun in a few words; some are what one types or imports.
+FORM_OF_A_MODULE = re.compile(r"(?:[A-Z][^:.]{0,60}|`[^`]+`[^:.]{0,40}): \S")
+# What a native reader would stumble over, in docstrings, help, messages and comments of SQL → what we say.
+PHRASES = {
+    r"\b[Aa]nswers(?= (?!are\b|a wait\b))": "returns",
+    r"\b[Mm]end(?:s|ed|ing)?\b": "fix",
+    r"\bfor ever\b": "forever",
+    r"\bbelongs into\b": "belongs in",
+    r"\bis no (?:\w+ ){0,3}\w+; (?:write|give|use|take)\b": "is not a",
+}
+# In Python alone: SQL has them as names.
+PHRASES_OF_PYTHON = PHRASES | {r"\banew\b": "again", r"\blately\b": "recently"}
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -89,15 +102,37 @@ def test_python_says_one_word_per_concept() -> None:
     assert {name: words for name, words in wrong.items() if words} == {}
 
 
+def things_named(source: Source) -> Iterator[str]:
+    """The names of a module, its classes, functions and methods, and its aliases and constants."""
+    yield source.path.stem
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+    for node in source.tree.body:
+        match node:
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case _:
+                pass
+
+
+def says_nothing(name: str) -> bool:
+    return name.strip("_").lower() in NO_NAMES
+
+
 def test_a_thing_is_named_by_what_it_is() -> None:
-    wrong = [
-        f"{source.name}: {name}"
-        for source in package()
-        for name in (source.path.stem, *(node.name for node in definitions(source)))
-        if name.lower() in NO_NAMES
-    ]
+    wrong = [f"{source.name}: {name}" for source in package() for name in things_named(source) if says_nothing(name)]
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["_SAID = 1", "Told = int", "class A:\n    def _look(self): ..."])
+def test_the_rule_finds_a_name_that_says_nothing(text: str) -> None:
+    source = Source(PACKAGE / "x.py", text, ast.parse(text))
+
+    assert any(map(says_nothing, things_named(source)))
 
 
 def test_the_name_of_a_class_is_used_once() -> None:
@@ -110,22 +145,57 @@ def test_the_name_of_a_class_is_used_once() -> None:
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
 
 
-def test_a_docstring_says_returns() -> None:
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    wrong = [
-        f"{source.name}: {docstring.splitlines()[0]}"
+def odd_phrases(text: str, phrases: Mapping[str, str]) -> list[str]:
+    """The phrases of a text that read oddly, each with what to say."""
+    return [f"{match[0]}: say {instead}" for phrase, instead in phrases.items() for match in re.finditer(phrase, text)]
+
+
+def test_docstrings_help_and_messages_are_plain_english() -> None:
+    wrong = {
+        f"{source.name}:{node.lineno}": odd
         for source in package()
         for node in ast.walk(source.tree)
-        if isinstance(node, documented) and (docstring := ast.get_docstring(node) or "").startswith("Answer")
-    ]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if (odd := odd_phrases(node.value, PHRASES_OF_PYTHON))
+    }
 
-    assert wrong == []
+    assert wrong == {}
+
+
+def test_templates_and_comments_of_sql_are_plain_english() -> None:
+    texts = {
+        str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
+        for pattern in ("*.html", "*.sql")
+        for path in PACKAGE.rglob(pattern)
+    }
+
+    assert {name: odd for name, text in texts.items() if (odd := odd_phrases(text, PHRASES))} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["; answers how many", "Answers the job", "to be mended", "waits for ever", "'x' is no length of time; write 2h"],
+)
+def test_the_rule_finds_an_odd_phrase_in(text: str) -> None:
+    assert odd_phrases(text, PHRASES)
+
+
+@pytest.mark.parametrize("text", ["for every job", "`answers` are read", "the answers are", "there is no task; run it"])
+def test_the_rule_passes_over_a_plain(text: str) -> None:
+    assert not odd_phrases(text, PHRASES)
 
 
 def test_a_module_says_in_one_short_line_what_it_is() -> None:
-    first = {source.name: (ast.get_docstring(source.tree) or "").partition("\n")[0] for source in package()}
+    first = {
+        source.name: (ast.get_docstring(source.tree) or "").partition("\n")[0] for source in package() if source.text
+    }
+    wrong = {
+        name: line
+        for name, line in first.items()
+        if len(line.split()) > WORDS_OF_A_MODULE or not FORM_OF_A_MODULE.match(line)
+    }
 
-    assert {name: line for name, line in first.items() if len(line.split()) > WORDS_OF_A_MODULE} == {}
+    assert wrong == {}
 
 
 def definitions(source: Source) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:

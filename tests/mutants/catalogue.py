@@ -237,7 +237,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "B7",
         "a viewer reads the names of arguments in the reason why they do not fit",
         "tests/dashboard/test_security_shown.py::test_a_viewer_does_not_see_in_a_reason_what_does_not_fit",
-        [Change("app/masking.py", 'self.value(_SAID.sub(r"\\1", value))', "self.value(value)")],
+        [Change("app/masking.py", 'self.value(_UNFIT.sub(r"\\1", value))', "self.value(value)")],
     ),
     Mutant(
         "B8",
@@ -2140,7 +2140,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "Y7",
         "a pooler's connections are cleared of what others have prepared there",
         "tests/faults/test_poolers.py::test_what_others_have_prepared_on_the_poolers_connections_stays_there",
-        [Change("db/handler_connections.py", '_LOOK = "select 1"', '_LOOK = "discard all"')],
+        [Change("db/handler_connections.py", '_PING = "select 1"', '_PING = "discard all"')],
     ),
     Mutant(
         "Y8",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowlock.db.session import converse
-from rowlock.store.query import Conversation, Query, Said, first
+from rowlock.store.query import Conversation, Query, Statement, first
 from rowlock.store.transaction import all_or_nothing, undone
 
 
@@ -16,7 +16,7 @@ class Listener:
         self.heard: list[str] = []
         self._fails_at = fails_at
 
-    def run(self, said: Said) -> list[str]:
+    def run(self, said: Statement) -> list[str]:
         self.heard.append(said.name)
         if said.name == self._fails_at:
             raise ValueError(said.name)

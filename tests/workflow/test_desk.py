@@ -109,7 +109,7 @@ def test_a_list_says_where_each_workflow_stands(app: Rowlock, db: Db) -> None:
     [
         ({"version": 0}, "the first is 1"),
         ({"limit": 0}, "out of range"),
-        ({"before": "x"}, "is no UUID"),
+        ({"before": "x"}, "is not a UUID"),
         ({"filter": Filter(tag="a", since=SOON)}, "not by since, tag; app.jobs.list does"),
     ],
 )

@@ -41,7 +41,7 @@ _OURS: Final = frozenset(("details", "facts"))
 # Fields that may be long and are shown as they are. Others, such as forms, are short, and templates take them apart.
 _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
 # Reasons that go on with names and values of arguments, or with the message of a handler's error.
-_SAID: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
+_UNFIT: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
@@ -104,7 +104,7 @@ class _Masker:
         if not self._whole and name in _USERS and isinstance(value, str | tuple | list | dict):
             return type(value)()
         if not self._whole and name == "reason" and isinstance(value, str):
-            return self.value(_SAID.sub(r"\1", value))
+            return self.value(_UNFIT.sub(r"\1", value))
         return self.value(value)
 
     def _open(self, value: Any, name: str) -> Any:  # noqa: ANN401  any JSON value
@@ -119,7 +119,7 @@ def _without(value: Any) -> Any:  # noqa: ANN401  any JSON value
     match value:
         case Mapping():
             return {
-                key: _SAID.sub(r"\1", one) if key == "reason" and isinstance(one, str) else _without(one)
+                key: _UNFIT.sub(r"\1", one) if key == "reason" and isinstance(one, str) else _without(one)
                 for key, one in value.items()
                 if key not in _USERS
             }

@@ -74,7 +74,7 @@ class Workflows:
         workflows too. With `time_limit` it looks for about so long and returns what it has found; if there is a
         `next`, there may be more.
         """
-        wanted = _wanted(filter, version)
+        wanted = _workflow_filter(filter, version)
         most, start = check_limit(limit), check_optional_id(before)
         return (
             yield from Exchange(
@@ -211,7 +211,7 @@ def _has_terminated(job_id: UUID, ended: Terminated) -> bool:
     return ended.answer == "terminated"
 
 
-def _wanted(filter: Filter, version: int | None) -> WorkflowFilter:
+def _workflow_filter(filter: Filter, version: int | None) -> WorkflowFilter:
     if others := sorted(filter.to_dict().keys() - _COMPARED):
         raise InvalidOption(
             f"app.workflows.list filters by {', '.join(_COMPARED)}, not by {', '.join(others)}; app.jobs.list does, "

@@ -37,12 +37,12 @@ def stats(choice: AppChoice, *, watch: bool, as_json: bool) -> None:
     """
     with open_app(choice) as app:
         if watch:
-            watched(lambda: _look(app, as_json=as_json))
+            watched(lambda: _show_once(app, as_json=as_json))
         else:
-            _look(app, as_json=as_json)
+            _show_once(app, as_json=as_json)
 
 
-def _look(app: Rowlock, *, as_json: bool) -> None:
+def _show_once(app: Rowlock, *, as_json: bool) -> None:
     found = masked(app.stats())
     pauses = masked((*app.queues.pauses(), *app.tasks.pauses()))
     totals = _last_hour(app)

@@ -1,1 +1,1 @@
-"""What joins Rowlock to a framework; each is loaded by its users alone."""
+"""Frameworks: modules that join Rowlock to one, each loaded by its users alone."""

@@ -44,7 +44,7 @@ _LONGEST_CONNECT_TIMEOUT = 10
 _CLEAN = "discard all"
 # Behind a pooler that server connection is everybody's, and the next transaction may be on another: there is nothing to
 # clear, and PgBouncer 1.21 would go on to use the statements that others have prepared there.
-_LOOK = "select 1"
+_PING = "select 1"
 
 
 class HandlerConnections:
@@ -181,7 +181,7 @@ class HandlerConnections:
                 if self._pooled is None:
                     self._pooled = is_pooled(self._server, connection.execute(WHO).fetchone(), connection)
                 if self._pooled:
-                    connection.execute(_LOOK)
+                    connection.execute(_PING)
                 else:
                     connection.execute(_CLEAN)
             except psycopg.Error:
@@ -198,7 +198,7 @@ class HandlerConnections:
                     who = await (await connection.execute(WHO)).fetchone()
                     self._pooled = is_pooled(self._server, who, connection)
                 if self._pooled:
-                    await connection.execute(_LOOK)
+                    await connection.execute(_PING)
                 else:
                     await connection.execute(_CLEAN)
             except psycopg.Error:

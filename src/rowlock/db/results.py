@@ -98,7 +98,7 @@ class ResultWaiters:
         return end
 
     def _leave(self, job_id: str, end: Future[JobEnd]) -> None:
-        """Somebody waits no longer: an answer has come, and the job is not here any more, or none is wanted."""
+        """Somebody waits no longer: its end is known, and the job is not here any more, or none is wanted."""
         with self._lock:
             others = self._waits.get(job_id)
             if others is None or end not in others:
@@ -289,8 +289,8 @@ class ResultListener(threading.Thread):
                 self._entered = True
                 connection.run(results.add_waiters(listener=self._id, jobs=new))
             heapq.heappush(self._looks, (time.monotonic(), 0, new))
-        if wanted := self._wanted(time.monotonic()):
-            self._look(connection, wanted)
+        if wanted := self._jobs_to_query(time.monotonic()):
+            self._query_ends(connection, wanted)
         if gone and self._entered:
             connection.run(results.remove_waiters(listener=self._id, jobs=gone))
         self._hear(listening)
@@ -323,7 +323,7 @@ class ResultListener(threading.Thread):
         channel = psycopg.sql.Identifier(results.channel(self._id))
         connection.execute(psycopg.sql.SQL("listen {}").format(channel))
 
-    def _wanted(self, now: float) -> list[str]:
+    def _jobs_to_query(self, now: float) -> list[str]:
         """The jobs to look for: all of them when a notification came or it is time to poll."""
         due = self._due(now)
         if now < self._poll_at and not (self._told and now >= self._rested_until):
@@ -343,7 +343,7 @@ class ResultListener(threading.Thread):
                 heapq.heappush(self._looks, (now + self._waiters.looks[count].total_seconds(), count + 1, jobs))
         return due
 
-    def _look(self, connection: ReconnectingSyncConnection, wanted: list[str]) -> None:
+    def _query_ends(self, connection: ReconnectingSyncConnection, wanted: list[str]) -> None:
         started = time.monotonic()
         endings = connection.run(results.ends(wanted))
         ended = time.monotonic()
@@ -376,7 +376,7 @@ class ResultListener(threading.Thread):
             self._hear(open_[file])
 
     def _hear(self, connection: Session | None) -> None:
-        """Take the notifications that have been read, some of them perhaps along with a statement's answer."""
+        """Take the notifications that have been read, some of them perhaps along with a statement's rows."""
         while connection is not None and connection.pgconn.notifies():
             self._told = True
 

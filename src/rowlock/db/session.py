@@ -20,7 +20,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.string import TextLoader
 
 from rowlock.db.address import with_host_addresses
-from rowlock.store.query import Conversation, Copy, Explained, Query, Said, statement
+from rowlock.store.query import Conversation, Copy, Explained, Query, Statement, statement
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class _Bounded:
 
 
 class Late(psycopg.OperationalError):
-    """No answer in time."""
+    """No reply in time."""
 
 
 def _check_commits(connection: Session | AsyncSession) -> None:
@@ -368,7 +368,7 @@ def _is_between_transactions(connection: Connection | AsyncConnection) -> bool:
     )
 
 
-def converse(run_one: Callable[[Said], list[Any]], conversation: Conversation[T]) -> T:
+def converse(run_one: Callable[[Statement], list[Any]], conversation: Conversation[T]) -> T:
     """Hold a conversation on whatever connection `run_one` means, in whatever transaction is open there."""
     try:
         said = next(conversation)
@@ -384,7 +384,7 @@ def converse(run_one: Callable[[Said], list[Any]], conversation: Conversation[T]
         return answer
 
 
-async def aconverse(run_one: Callable[[Said], Awaitable[list[Any]]], conversation: Conversation[T]) -> T:
+async def aconverse(run_one: Callable[[Statement], Awaitable[list[Any]]], conversation: Conversation[T]) -> T:
     """Hold a conversation on whatever connection `run_one` means, in whatever transaction is open there."""
     try:
         said = next(conversation)

@@ -47,16 +47,16 @@ class Setting(Generic[T]):
     def find(self, given: T | None) -> SettingValue[T]:
         """The same, with where it was said."""
         if given is not None:
-            return self._found(f"{self.name}=", partial(self.check, given))
+            return self._read_from(f"{self.name}=", partial(self.check, given))
         text = os.environ.get(self.variable)
         return (
-            self._found(f"${self.variable}", partial(self.read, text))
+            self._read_from(f"${self.variable}", partial(self.read, text))
             if text
             else SettingValue("default", self.default)
         )
 
     @staticmethod
-    def _found(source: str, value: Callable[[], T]) -> SettingValue[T]:
+    def _read_from(source: str, value: Callable[[], T]) -> SettingValue[T]:
         try:
             return SettingValue(source, value())
         except InvalidOption as fault:

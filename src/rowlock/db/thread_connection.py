@@ -1,4 +1,4 @@
-"""Reconnecting sync connection, for threads that have one each."""
+"""Thread connection: a sync connection that reconnects, one for each thread."""
 
 from __future__ import annotations
 

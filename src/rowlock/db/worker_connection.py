@@ -33,7 +33,7 @@ _STILL_TRIED = 3
 # A connection that only listens says something so often: one that leads nowhere is silent, too.
 _PULSE = 30.0
 # What a notification says that means: look everywhere.
-_LOOK = "below"
+_BELOW = "below"
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ class ReconnectingConnection:
                 self._server.listen, self._schema, name="rowlock listen", deadline=self._deadline
             )
             around.listen(self._channels, self._notified)
-            self._listener = _ListenConnection(around, missed=lambda: self._notified(_LOOK))
+            self._listener = _ListenConnection(around, missed=lambda: self._notified(_BELOW))
         log.info(
             "%s: a pooler lends us connections; %s. A worker that dies is noticed when its lease runs out",
             self._name,

@@ -154,9 +154,9 @@ def _roles(facts: Facts) -> Finding:
     wrong, levels = list[str](), list[Level]()
     for name, role in ours.items():
         has = {right[1:] for right in facts.rights if right.grantee == name}
-        wanted = set(_wanted(facts.schema, role))
-        wrong += [f"{name} lacks {_said(*right)}" for right in sorted(wanted - has)]
-        wrong += [f"{name} has {_said(*right)}" for right in sorted(has - wanted)]
+        wanted = set(_expected_rights(facts.schema, role))
+        wrong += [f"{name} lacks {_right_text(*right)}" for right in sorted(wanted - has)]
+        wrong += [f"{name} has {_right_text(*right)}" for right in sorted(has - wanted)]
         if wanted != has:
             levels.append("red" if wanted - has else "amber")
     policies = {f"{role.full_name(facts.schema)}_adds" for role in ROLES if role.events}
@@ -174,7 +174,7 @@ def _roles(facts: Facts) -> Finding:
     )
 
 
-def _wanted(schema: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
+def _expected_rights(schema: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
     """The rights that a role should have."""
     yield "schema", schema, "", "usage"
     for table, rights in role.rights.items():
@@ -183,5 +183,5 @@ def _wanted(schema: str, role: Role) -> Iterator[tuple[str, str, str, str]]:
     yield from (("function", function, "", "execute") for function in role.functions)
 
 
-def _said(kind: str, name: str, part: str, privilege: str) -> str:
+def _right_text(kind: str, name: str, part: str, privilege: str) -> str:
     return f"{privilege} on {kind} {name}" + (f" ({part})" if part else "")

@@ -235,7 +235,7 @@ def _idle(facts: Facts) -> Finding:
     if found is None:
         return check.unknown(why(facts, "schedules"))
     if not found.idle:
-        return check.green("none", "every schedule has made a job lately, or is new", value=0.0)
+        return check.green("none", "every schedule has made a job recently, or is new", value=0.0)
     reasons = dict.fromkeys(WHY_PASSED.get(reason, reason) for reason in found.idle.values())
     return check.ill(
         "amber",

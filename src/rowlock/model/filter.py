@@ -135,7 +135,7 @@ def check_id(given: UUID | str) -> UUID:
         return given if isinstance(given, UUID) else UUID(given)
     except (ValueError, AttributeError, TypeError):
         raise InvalidOption(
-            f"id {shown(given)} is no UUID; use a job's id, such as {UUID(int=7 << 76 | 1 << 63)}"
+            f"id {shown(given)} is not a UUID; use a job's id, such as {UUID(int=7 << 76 | 1 << 63)}"
         ) from None
 
 

@@ -88,7 +88,7 @@ def enqueue_all(jobs: Sequence[NewJob], *, resend: bool = False) -> Conversation
 
 
 def _goes_singly(job: NewJob, resend: bool) -> bool:  # noqa: FBT001  it is asked of each job alike
-    """Whether its key means more than that its holder is answered; or may be held by a job that is this one."""
+    """Whether its key means more than that its holder is returned; or may be held by a job that is this one."""
     meaning = job.meaning or _PLAIN
     return meaning.period is not None or meaning.replaces or (resend and job.key is not None)
 

@@ -65,7 +65,7 @@ def scan(
             "limit": str(limit),
             "window": str(window),
         },
-        _seen,
+        _event_row,
     )
 
 
@@ -83,7 +83,7 @@ def latest(*, limit: int, job: str | None = None, before: Event | None = None) -
     )
 
 
-def _seen(row: Row) -> EventRow:
+def _event_row(row: Row) -> EventRow:
     looked, at, event_id, *event = row
     edge = None if at is None else Cursor(datetime.fromisoformat(at), UUID(event_id))
     return EventRow(looked, edge, None if event[0] is None else read_event(tuple(event)))

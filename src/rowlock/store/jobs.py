@@ -1,4 +1,4 @@
-"""Statements about single jobs, and about attempts that run."""
+"""Jobs: statements about single jobs, and about attempts that run."""
 
 from __future__ import annotations
 

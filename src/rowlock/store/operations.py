@@ -30,7 +30,7 @@ class BulkOperation:
     on_ended: Act | None = None
 
     def window(self, done: Done) -> Conversation[Done]:
-        """Change what matches in the next window. Held again after a lost answer, it does what is left to do."""
+        """Change what matches in the next window. Held again after a lost reply, it does what is left to do."""
         states = self.verb.states(self.filter)
         window = yield from next_window(self.filter, states=states, before=done.before, limit=WINDOW, whole=False)
         targets = self.verb.targets(self.filter)

@@ -1,4 +1,4 @@
-"""Pauses of queues and tasks, and the failures that make a breaker pause one."""
+"""Pauses: of queues and tasks, and the failures that trip a breaker."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ class Copy:
 
 
 # What is said to PostgreSQL in one go.
-Said = Query[Any] | Copy
+Statement = Query[Any] | Copy
 # Several statements with a decision between them, written once for every kind of connection: a generator that yields
 # queries, is sent their rows, and returns its result. What goes wrong with a query is raised where it was yielded.
-Conversation = Generator[Said, list[Any], T]
+Conversation = Generator[Statement, list[Any], T]
 
 
 def alone(query: Query[T]) -> Conversation[list[T]]:

@@ -1,4 +1,4 @@
-"""Safe search_path, for sessions whose own puts anything in front of PostgreSQL's names."""
+"""Search path: a safe one, for sessions that put names before PostgreSQL's own."""
 
 from __future__ import annotations
 

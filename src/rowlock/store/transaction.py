@@ -1,4 +1,4 @@
-"""Transactions around a conversation on a connection of somebody else's: all of it, or nothing."""
+"""Transactions: all of a conversation or nothing, on a connection of somebody else's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _each(queries: Iterable[Query[None]]) -> Conversation[None]:
 
 
 def undone(conversation: Conversation[T]) -> Conversation[T]:
-    """The same conversation inside a transaction, undone however it ends: only its answer stays."""
+    """The same conversation inside a transaction, undone however it ends: only its result stays."""
     yield _SET
     try:
         answer = yield from conversation

@@ -1,4 +1,4 @@
-"""What a drain did, attempt by attempt."""
+"""Drained: the report of a drain, attempt by attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions about what has been enqueued and has not ended yet."""
+"""Enqueued: assertions about jobs that have not ended yet."""
 
 from __future__ import annotations
 
@@ -96,15 +96,15 @@ async def aassert_not_enqueued(
 def _live(app: Rowlock, connection: object | None) -> list[JobRecord]:
     if connection is None:
         refuse_in_loop("assert_enqueued", "await aassert_enqueued(…)")
-    return app.database.converse(_look, connection=connection or app.database.within.block(), atomic=False)
+    return app.database.converse(_live_jobs, connection=connection or app.database.within.block(), atomic=False)
 
 
 async def _alive(app: Rowlock, connection: object | None) -> list[JobRecord]:
     found = connection or await app.database.within.ablock()
-    return await app.database.aconverse(_look, connection=found, atomic=False)
+    return await app.database.aconverse(_live_jobs, connection=found, atomic=False)
 
 
-def _look() -> Conversation[list[JobRecord]]:
+def _live_jobs() -> Conversation[list[JobRecord]]:
     return (yield jobs.live())
 
 
@@ -167,9 +167,9 @@ class _Sought:
         if len(found) == count or (count is None and found):
             return found
         if not live:
-            raise AssertionError(f"{self._asked(count)}; there is no live job at all")
+            raise AssertionError(f"{self._description(count)}; there is no live job at all")
         raise AssertionError(
-            "\n".join([f"{self._asked(count)}, found {len(found)} (*) among these:", *_shown(live, found)])
+            "\n".join([f"{self._description(count)}, found {len(found)} (*) among these:", *_shown(live, found)])
         )
 
     def _fits(self, record: JobRecord) -> bool:
@@ -187,7 +187,7 @@ class _Sought:
             and self.delay in (None, record.run_at - record.created_at)
         )
 
-    def _asked(self, count: int | None) -> str:
+    def _description(self, count: int | None) -> str:
         asked = {
             "arguments": self.args,
             "queue": self.queue,

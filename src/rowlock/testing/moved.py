@@ -1,4 +1,4 @@
-"""Point an app to a database of the test's own."""
+"""Moved: points an app to a database of the test's own."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Claims, runs, settles."""
+"""Worker: claims, runs and settles jobs."""

@@ -42,7 +42,7 @@ _LOOKS_BEFORE_PARKING = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032)
 # No claim follows a look from the bottom that took so many seconds; and where one was given up, only what has become
 # due recently is looked at.
 _LATE = 1.0
-_LATELY = timedelta(minutes=1)
+_RECENT = timedelta(minutes=1)
 # A worker without room leaves after so long.
 _FULL_FOR = 0.1
 _TAKE_UP_EVERY = 5.0
@@ -257,7 +257,7 @@ class Claimer:
                 error,
             )
             for now in await self._link.try_once(schema.now()) or ():
-                self.floors.settle(self._queues.names, str(now - _LATELY))
+                self.floors.settle(self._queues.names, str(now - _RECENT))
                 self._backlog.begin()
             return False
         took = time.monotonic() - started

@@ -40,7 +40,7 @@ _MERGE_AFTER = timedelta(minutes=5)
 # One takes 20 ms for 600 rows.
 _MERGED_AT_ONCE = 5
 # Chores come round a little sooner than they say, at random: this share of their pause counts as recent.
-_LATELY = 0.8
+_RECENT_SHARE = 0.8
 # Rows of one statement, and statements of one sweep: it shares its thread with the lease.
 _BATCH = 5_000
 _BATCHES = 20
@@ -108,7 +108,7 @@ def look_below(connection: ReconnectingSyncConnection, *, floors: Floors) -> tim
     if not floors.are_dear:
         return _BELOW_EVERY
     pause = min(max(_BELOW_EVERY, timedelta(seconds=_BELOW_FACTOR * floors.took)), _BELOW_AT_LEAST_EVERY)
-    if connection.turn(_BELOW, every=pause * _LATELY).ours:
+    if connection.turn(_BELOW, every=pause * _RECENT_SHARE).ours:
         started = time.monotonic()
         connection.run(queues.tell())
         floors.looked_for_all(time.monotonic() - started)
@@ -120,7 +120,7 @@ def _in_turn(chore: Chore, duty: str) -> Chore:
     """The same chore, unless another worker has done it recently."""
 
     def do(connection: ReconnectingSyncConnection) -> timedelta | Unfinished | None:
-        turn = connection.turn(duty, every=chore.every * _LATELY)
+        turn = connection.turn(duty, every=chore.every * _RECENT_SHARE)
         if not turn.ours:
             return None if turn.done else UNFINISHED
         wish = chore.do(connection)

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from psycopg.rows import TupleRow
 
 from rowlock.db.session import Connection, connect, run
-from rowlock.store.query import Query, Said
+from rowlock.store.query import Query, Statement
 
 SCHEMA = "rowlock"
 
 # What one session does: it yields statements (or bare SQL), and returns what it knows at its end.
-Part = Generator[Said | str, list[Any], list[Any]]
+Part = Generator[Statement | str, list[Any], list[Any]]
 # Which of these sessions is to send its next statement.
 Choose = Callable[[Sequence[str]], str]
 
@@ -56,10 +56,10 @@ class Session:
     def pid(self) -> int:
         return self.connection.info.backend_pid
 
-    def send(self, said: Said | str) -> Future[list[Any]]:
+    def send(self, said: Statement | str) -> Future[list[Any]]:
         return self.thread.submit(self._run, said)
 
-    def _run(self, said: Said | str) -> list[Any]:
+    def _run(self, said: Statement | str) -> list[Any]:
         cursor = self.connection.cursor()
         if isinstance(said, str):
             cursor.execute(said.encode())
@@ -77,7 +77,7 @@ class Moving:
 
     session: Session
     part: Part
-    next: Said | str | None = None
+    next: Statement | str | None = None
     sent: Future[list[Any]] | None = None
     knows: list[Any] = field(default_factory=list)
 
@@ -91,7 +91,7 @@ class Moving:
         error = answer.exception()
         self._resume(lambda: self.part.send(answer.result()) if error is None else self.part.throw(error))
 
-    def _resume(self, move: Callable[[], Said | str]) -> None:
+    def _resume(self, move: Callable[[], Statement | str]) -> None:
         try:
             self.next = move()
         except StopIteration as end:
@@ -174,7 +174,7 @@ class Machine:
         self._watch.close()
 
 
-def _title(said: Said | str) -> str:
+def _title(said: Statement | str) -> str:
     return said if isinstance(said, str) else said.name
 
 

@@ -1,4 +1,4 @@
-"""Importing the app that `--app` names, with one-sentence errors for what fails."""
+"""Import of the app: finds what `--app` names; errors are one sentence."""
 
 from __future__ import annotations
 

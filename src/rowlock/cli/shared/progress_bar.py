@@ -1,4 +1,4 @@
-"""Progress bars on standard error, on a terminal only.
+"""Progress bars: on standard error, on a terminal only.
 
 Imports rich's live display, which tables do without: import this file only where a bar is drawn.
 """

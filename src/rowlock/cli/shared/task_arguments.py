@@ -1,4 +1,4 @@
-"""Arguments of tasks as they are typed, and the call that they make."""
+"""Task arguments: reads them as typed, and makes the call."""
 
 from __future__ import annotations
 

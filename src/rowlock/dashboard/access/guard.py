@@ -30,7 +30,7 @@ _MOST_QUERY: Final = 16_384
 _BODY_SECONDS: Final = 10.0
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _LENGTH: Final = re.compile(r"[0-9]{1,12}")
-_KNOWN: Final = re.compile(r"[\w-]{20,100}", re.ASCII)
+_VISITOR_TOKEN: Final = re.compile(r"[\w-]{20,100}", re.ASCII)
 _TOO_LARGE: Final = f"more than {MOST_BYTES:,} bytes; send less"
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -81,7 +81,7 @@ class Guard:
             return
         known = request.cookies.get(CSRF, "")
         request.scope["rowlock.begun"] = False
-        request.scope["rowlock.csrf"] = known if _KNOWN.fullmatch(known) else secrets.token_urlsafe(32)
+        request.scope["rowlock.csrf"] = known if _VISITOR_TOKEN.fullmatch(known) else secrets.token_urlsafe(32)
         refused = await self._refusal(request)
         headed = _headed(send, request, self._auth)
         if refused is not None:
@@ -90,7 +90,7 @@ class Guard:
         try:
             await self._app(scope, _limited(receive), headed)
         except Exception:  # whatever serves us might show it to the world
-            log.exception("a request could not be answered")
+            log.exception("a request has failed")
             if not request.scope["rowlock.begun"]:
                 await PlainTextResponse("something went wrong", 500)(scope, receive, headed)
 
@@ -159,7 +159,7 @@ def is_program(request: HTTPConnection) -> bool:
 def has_token(request: HTTPConnection, given: object) -> bool:
     """Whether a form, or a script of ours, carries the CSRF token, which only our own pages know."""
     known = request.cookies.get(CSRF, "")
-    if not isinstance(given, str) or not _KNOWN.fullmatch(known):
+    if not isinstance(given, str) or not _VISITOR_TOKEN.fullmatch(known):
         return False
     return hmac.compare_digest(known.encode(), given.encode(errors="replace"))
 

@@ -1,4 +1,4 @@
-"""Actions on the database."""
+"""Database actions: try out a claim, and show its cost."""
 
 from __future__ import annotations
 

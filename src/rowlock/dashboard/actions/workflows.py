@@ -33,8 +33,8 @@ class WorkflowActionParams(Params):
 class SignalParams(WorkflowActionParams):
     """A signal: its name and its payload, a JSON value or the text of one.
 
-    `step` is the key of the wait that it answers, by the form of which `answers` are read, each field under its name;
-    answered twice, it is sent once. `key` says the same of any other signal.
+    `step` is the key of the wait that it is for, by the form of which `answers` are read, each field under its name;
+    submitted twice, it is sent once. `key` says the same of any other signal.
     """
 
     name: str

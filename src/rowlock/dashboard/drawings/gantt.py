@@ -145,7 +145,7 @@ def work_of(steps: Iterable[TimelineStep], now: datetime) -> list[tuple[datetime
 
 def bar_parts(step: TimelineStep, scale: TimeAxis, end: datetime) -> tuple[BarPart, ...]:
     """A step's bar. Only the number of its tries is recorded: they are drawn as equal parts of its time."""
-    whole = scale.piece(_look(step), step.started_at, step.ended_at or end)
+    whole = scale.piece(_style(step), step.started_at, step.ended_at or end)
     tries = min(step.attempts, _MOST_TRIES_DRAWN) if step.kind != "start" else 0
     if not tries or step.kind in ("signal", "sleep"):
         return (whole,)
@@ -155,7 +155,7 @@ def bar_parts(step: TimelineStep, scale: TimeAxis, end: datetime) -> tuple[BarPa
     return (*tried, BarPart(whole.look, whole.x + (parts - 1) * each, each))
 
 
-def _look(step: TimelineStep) -> PartStyle:
+def _style(step: TimelineStep) -> PartStyle:
     if step.kind in ("now", "patched", "start", "failure"):
         return "mark"  # the last of them is that of a cancelled workflow, too: its end is shown before its name
     if step.state == "failed":

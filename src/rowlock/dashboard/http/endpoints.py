@@ -115,7 +115,7 @@ class Endpoints:
                 return await self._threads.run(render_stream, await self._load(context, page, params))
 
             still = request.scope["rowlock.still"]
-            return self.feed.stream(context.visitor.name, load_main, page.every, still=still, told=_error_of)
+            return self.feed.stream(context.visitor.name, load_main, page.every, still=still, describe=_error_of)
 
         return endpoint
 

@@ -26,9 +26,9 @@ _PAGE: Final = "event: page\n"
 _SAME: Final = "event: same\ndata:\n\n"
 _ALIVE: Final = "event: alive\ndata:\n\n"
 
-Look = Callable[[], Awaitable[str]]
+Render = Callable[[], Awaitable[str]]
 Still = Callable[[], Awaitable[bool]]
-Told = Callable[[Exception], tuple[int, str]]
+Describe = Callable[[Exception], tuple[int, str]]
 
 log = logging.getLogger("rowlock.dashboard")
 
@@ -52,14 +52,16 @@ class Feed:
         """End every stream: the server stops."""
         self._over.set()
 
-    def stream(self, who: str, look: Look, every: timedelta, *, still: Still, told: Told) -> StreamingResponse:
-        """The answer to a browser that watches, while it is `still` somebody who may.
+    def stream(
+        self, who: str, render: Render, every: timedelta, *, still: Still, describe: Describe
+    ) -> StreamingResponse:
+        """The response to a browser that watches, while it is `still` somebody who may.
 
         It counts from now on, and not from its first event: many that come at once would all find room.
         """
         self._open[who] += 1
         unbuffered = {"x-accel-buffering": "no"}  # a proxy would wait for the end
-        events = self._events(look, every, still, told)
+        events = self._events(render, every, still, describe)
         return _Stream(events, unbuffered, ended=lambda: self._leave(who))
 
     def _leave(self, who: str) -> None:
@@ -67,12 +69,12 @@ class Feed:
         if not self._open[who]:
             del self._open[who]
 
-    async def _events(self, look: Look, every: timedelta, still: Still, told: Told) -> AsyncIterator[str]:
+    async def _events(self, render: Render, every: timedelta, still: Still, describe: Describe) -> AsyncIterator[str]:
         last = ""
         yield "retry: 3000\n\n"
         while not self._over.is_set() and await still():
             began = time.monotonic()
-            seeing = asyncio.ensure_future(_seen(look, told))
+            seeing = asyncio.ensure_future(_message(render, describe))
             try:
                 # To break off a statement takes the server's answer, which is what does not come: the look goes on.
                 while not (await asyncio.wait([seeing], timeout=_SILENCE))[0]:
@@ -114,12 +116,12 @@ class _Stream(StreamingResponse):
             self._ended()
 
 
-async def _seen(look: Look, told: Told) -> str:
+async def _message(render: Render, describe: Describe) -> str:
     """What there is to see; what is in the way, if something is: a page that is watched outlives it."""
     try:
-        return _event("page", await look())
+        return _event("page", await render())
     except Exception as error:
-        status, says = told(error)
+        status, says = describe(error)
         if status == 500:
             log.exception("a page that is watched cannot be looked at: %s", says)
         return _trouble(status, says)

@@ -53,7 +53,7 @@ def description(pages: Sequence[DashboardPage[Any]], actions: Sequence[Action[An
         "security": [{"token": []}, {"session": []}],
         "paths": paths,
         "components": {
-            "schemas": {**definitions, "Error": _ERROR, "Did": _DID, "Signal": _SIGNAL},
+            "schemas": {**definitions, "Error": _ERROR, "Did": _ACTION_RESULT, "Signal": _SIGNAL},
             "responses": {name: _failed(says) for name, (_, says) in _ERRORS.items()},
             "securitySchemes": _SECURITY,
         },
@@ -178,7 +178,7 @@ _ERROR: Final[Json] = {
     "properties": {"error": {"type": "string", "description": "What is wrong, and what to do."}},
     "required": ["error"],
 }
-_DID: Final[Json] = {
+_ACTION_RESULT: Final[Json] = {
     "type": "object",
     "properties": {
         "says": {"type": "string", "description": "What was done."},

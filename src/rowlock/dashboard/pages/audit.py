@@ -95,7 +95,7 @@ async def load(context: RequestContext, params: AuditParams) -> AuditShown:
     """Load a page of events."""
     job = None if params.job is None else check_id(params.job.strip())
     before = None if params.before is None else Cursor.read(params.before)
-    begin = partial(_found, params.kind, params.actor, job, before)
+    begin = partial(_load_events, params.kind, params.actor, job, before)
     at, found = await context.reader.database.aconverse(begin, atomic=False)
     shown = tuple(event for line in lines_of(found.events)[:_LIMIT] for event in line.events)
     following = found.next if len(shown) == len(found.events) else Cursor(shown[-1].at, shown[-1].id)
@@ -110,7 +110,7 @@ async def load(context: RequestContext, params: AuditParams) -> AuditShown:
     )
 
 
-def _found(
+def _load_events(
     kind: str | None, actor: str | None, job: UUID | None, before: Cursor | None
 ) -> Conversation[tuple[datetime, EventPage]]:
     [at] = yield schema.now()

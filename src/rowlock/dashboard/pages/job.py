@@ -95,7 +95,7 @@ async def load(context: RequestContext, params: JobParams) -> JobShown:
     """Load the job, its explanation and its events."""
     explanation = await context.reader.jobs.aexplain(params.id)
     try:
-        job, workers = await context.reader.database.aconverse(lambda: _seen(params.id), atomic=False)
+        job, workers = await context.reader.database.aconverse(lambda: _load_job(params.id), atomic=False)
     except JobNotFound:
         raise JobNotFound(params.id, explanation.says) from None
     known = await known_names(context)
@@ -113,7 +113,7 @@ async def load(context: RequestContext, params: JobParams) -> JobShown:
     )
 
 
-def _seen(job_id: UUID) -> Conversation[tuple[JobRecord, list[JobWorker]]]:
+def _load_job(job_id: UUID) -> Conversation[tuple[JobRecord, list[JobWorker]]]:
     job = yield from show(job_id)
     workers = yield worker_rows()
     return job, [JobWorker(worker.id, worker.host, worker.pid) for worker in workers]

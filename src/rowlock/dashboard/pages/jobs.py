@@ -94,7 +94,7 @@ async def load(context: RequestContext, params: JobsParams) -> JobsShown:
     [at] = await context.reader.database.arun(schema.now())
     wanted = params.filter(at)
     found, failures = await asyncio.gather(
-        context.reader.database.aconverse(partial(_found, params, wanted), atomic=False),
+        context.reader.database.aconverse(partial(_load_jobs, params, wanted), atomic=False),
         _failures(context, params, wanted),
     )
     cut_short = found.next is not None and len(found.records) < params.limit
@@ -129,7 +129,7 @@ async def _failures(context: RequestContext, params: JobsParams, wanted: Filter)
     return await context.reader.jobs.afailures(wanted, most=_MOST_COUNTED, time_limit=SCAN_TIMEOUT)
 
 
-def _found(params: JobsParams, wanted: Filter) -> Conversation[Found]:
+def _load_jobs(params: JobsParams, wanted: Filter) -> Conversation[Found]:
     return pages.page(
         wanted,
         limit=params.limit,

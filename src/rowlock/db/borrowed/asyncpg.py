@@ -1,4 +1,4 @@
-"""asyncpg: a borrowed connection, from a pool or not."""
+"""Asyncpg: a borrowed connection, from a pool or not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rowlock.db.borrowed.joining import (
     wrong_kind,
 )
 from rowlock.errors import WrongConnection
-from rowlock.store.query import Conversation, Copy, Row, Said, numbered, target
+from rowlock.store.query import Conversation, Copy, Row, Statement, numbered, target
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ def _usable(connection: object) -> asyncpg.Connection:
     return mine
 
 
-async def _run(connection: asyncpg.Connection, schema: str, said: Said) -> list[Any]:
+async def _run(connection: asyncpg.Connection, schema: str, said: Statement) -> list[Any]:
     """Run one query, or one copy."""
     try:
         if isinstance(said, Copy):

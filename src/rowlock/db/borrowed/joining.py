@@ -23,7 +23,7 @@ class TransactionEnd(NamedTuple):
 
 
 # The schemas seen on each of the drivers' own connections, and whether our statements can be said there as they are.
-_seen: WeakKeyDictionary[object, dict[str, bool]] = WeakKeyDictionary()
+_safe_schemas: WeakKeyDictionary[object, dict[str, bool]] = WeakKeyDictionary()
 
 
 def joined(
@@ -33,7 +33,7 @@ def joined(
 
     The schema is looked for once, and first: after a failed insert it would be too late for the caller's transaction.
     """
-    seen = _seen.setdefault(physical, {})
+    seen = _safe_schemas.setdefault(physical, {})
     if schema not in seen:
         [(there, searched)] = yield schema_store.lookup(schema)
         if not there:

@@ -1,4 +1,4 @@
-"""psycopg: a borrowed connection."""
+"""Psycopg: a borrowed connection."""
 
 from __future__ import annotations
 

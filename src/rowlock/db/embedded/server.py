@@ -113,9 +113,9 @@ class EmbeddedPostgres:
         if self._guarded is not None:
             return self._guarded.ended() is None
         # As for another's server: the same one must still be there.
-        return self._postmaster is not None and self._postmaster == self._found()
+        return self._postmaster is not None and self._postmaster == self._live_postmaster()
 
-    def _found(self) -> Postmaster | None:
+    def _live_postmaster(self) -> Postmaster | None:
         postmaster = self._place.postmaster()
         return postmaster if postmaster is not None and postmaster.ready and postmaster.alive() else None
 
@@ -146,7 +146,7 @@ class EmbeddedPostgres:
             os.close(lock)
 
     def _attach(self) -> bool:
-        self._postmaster = self._found()
+        self._postmaster = self._live_postmaster()
         if self._postmaster is None:
             return False
         if not self._users.join():  # it is on its way down
@@ -225,7 +225,7 @@ class EmbeddedPostgres:
     def _await_ready(self, guarded: Guarded, *, log: Log) -> None:
         deadline = time.monotonic() + START_LIMIT.total_seconds()
         while guarded.ended() is None:
-            self._postmaster = self._found()
+            self._postmaster = self._live_postmaster()
             if self._postmaster is not None:
                 return
             if time.monotonic() > deadline:

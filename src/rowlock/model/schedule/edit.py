@@ -50,7 +50,7 @@ class ScheduleEdit:
             check_rule(self.rule, self.tz)
         elif self.tz is not None:
             find_zone(self.tz)
-        replace(_ANY, **self._said())
+        replace(_ANY, **self._options())
 
     def over(self, schedule: Schedule, *, args: str, now: datetime) -> ScheduleChange:
         """The schedule with these changes; `args` is what its arguments then are, as JSON."""
@@ -66,7 +66,7 @@ class ScheduleEdit:
         next_at = after.rule.after(max(now, schedule.last_at or now)) if moved else schedule.next_at
         return ScheduleChange(after, edits, changes, next_at)
 
-    def _said(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         """The given changes but for the rule and the arguments."""
         given = {
             "queue": self.queue,
@@ -81,7 +81,7 @@ class ScheduleEdit:
 
     def _facts(self, schedule: Schedule, args: str) -> dict[str, Any]:
         """The given changes, in the form of `to_declared`."""
-        said = self._said()
+        said = self._options()
         rule = self._rule(schedule)
         whole = replace(_ANY, **said, args=args, rule=rule or _ANY.rule).to_declared()
         named = set(said) if rule is None else {*said, *_RULE}

@@ -76,16 +76,16 @@ def plan(due: DueSchedule, now: datetime) -> FiringPlan:
     last_at = max(filter(None, (due.last_at, *slots[-1:])), default=None)
     next_at = due.rule.after(now, due.next_at) if due.next_at <= now else due.next_at
     if due.is_paused(now):
-        return FiringPlan(passed=_told(slots, "paused"), next_at=next_at, last_at=last_at, held=due.held)
+        return FiringPlan(passed=_passed_slots(slots, "paused"), next_at=next_at, last_at=last_at, held=due.held)
     resumed = due.paused_until if due.paused_at is not None else None
     paused = [slot for slot in slots if resumed is not None and slot < resumed]
     awake = slots[len(paused) :]
-    wanted = _wanted(awake, due.catch_up, now)
+    wanted = _slots_to_catch_up(awake, due.catch_up, now)
     missed = awake[: len(awake) - len(wanted)]
     decided = _decide(due, wanted)
     return FiringPlan(
         fire=decided.fire,
-        passed=(*_told(paused, "paused"), *_told(missed, "missed"), *decided.passed)[-MOST_TOLD:],
+        passed=(*_passed_slots(paused, "paused"), *_passed_slots(missed, "missed"), *decided.passed)[-MOST_TOLD:],
         next_at=next_at,
         last_at=last_at,
         held=decided.held,
@@ -100,7 +100,7 @@ def _come(due: DueSchedule, now: datetime) -> list[datetime]:
     return due.rule.latest(due.next_at - _TICK, now, max(due.catch_up, 1) + MOST_TOLD, due.next_at)
 
 
-def _wanted(slots: Sequence[datetime], catch_up: int, now: datetime) -> Sequence[datetime]:
+def _slots_to_catch_up(slots: Sequence[datetime], catch_up: int, now: datetime) -> Sequence[datetime]:
     """The slots that catch-up keeps: the newest `catch_up` ones, and the newest in any case if it is not late."""
     on_time = bool(slots) and now - slots[-1] <= LATE
     return slots[max(len(slots) - max(catch_up, int(on_time)), 0) :]
@@ -126,7 +126,7 @@ def _decide(due: DueSchedule, wanted: Sequence[datetime]) -> _Decision:
         case "queue":
             return _queue(due, wanted)
         case "replace" if due.live:
-            return _Decision(passed=_told(slots[:-1], "replaced"), held=slots[-1], cancel=True)
+            return _Decision(passed=_passed_slots(slots[:-1], "replaced"), held=slots[-1], cancel=True)
         case "replace":
             return _newest(slots, "replaced", is_free=True)
         case _:
@@ -136,19 +136,19 @@ def _decide(due: DueSchedule, wanted: Sequence[datetime]) -> _Decision:
 def _newest(slots: Sequence[datetime], reason: Reason, *, is_free: bool) -> _Decision:
     """Fire the newest, if the way is free, and none of the others."""
     if not is_free:
-        return _Decision(passed=_told(slots, reason))
-    return _Decision(fire=(slots[-1],), passed=_told(slots[:-1], reason))
+        return _Decision(passed=_passed_slots(slots, reason))
+    return _Decision(fire=(slots[-1],), passed=_passed_slots(slots[:-1], reason))
 
 
 def _queue(due: DueSchedule, wanted: Sequence[datetime]) -> _Decision:
     """One is held at most. It gives way to none that comes later, and when it is fired the next may be held."""
     if due.held is not None and due.live:
-        return _Decision(passed=_told(wanted, "overlap"), held=due.held)
-    older, newest = _told(wanted[:-1], "overlap"), wanted[-1] if wanted else None
+        return _Decision(passed=_passed_slots(wanted, "overlap"), held=due.held)
+    older, newest = _passed_slots(wanted[:-1], "overlap"), wanted[-1] if wanted else None
     if due.held is not None:
         return _Decision(fire=(due.held,), passed=older, held=newest)
     return _Decision(passed=older, held=newest) if due.live else _Decision(fire=tuple(wanted[-1:]), passed=older)
 
 
-def _told(slots: Sequence[datetime], reason: Reason) -> tuple[PassedSlot, ...]:
+def _passed_slots(slots: Sequence[datetime], reason: Reason) -> tuple[PassedSlot, ...]:
     return tuple(PassedSlot(slot, reason) for slot in slots[-MOST_TOLD:])

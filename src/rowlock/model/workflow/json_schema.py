@@ -166,7 +166,7 @@ def _by_size(schema: Mapping[str, Any], value: Any) -> Iterator[str]:  # noqa: A
             yield from _by_wording(schema, value)
         case list():
             yield from _by_length(schema, len(value), "minItems", "maxItems", "entries")
-            if schema.get("uniqueItems") is True and len({_known(one) for one in value}) < len(value):
+            if schema.get("uniqueItems") is True and len({_canonical(one) for one in value}) < len(value):
                 yield "must not hold the same twice"
         case _:
             yield from _by_length(schema, len(value), "minProperties", "maxProperties", "entries")
@@ -214,9 +214,9 @@ def _inside(place: str, name: object) -> str:
 
 
 def _same(one: object, other: object) -> bool:
-    return _known(one) == _known(other)
+    return _canonical(one) == _canonical(other)
 
 
-def _known(value: object) -> str:
+def _canonical(value: object) -> str:
     """A value as text: to Python, True is 1."""
     return json.dumps(value, sort_keys=True)

@@ -84,7 +84,7 @@ def due(
             "boots": array(boots),
             "booted_before": None if booted_before is None else instant(booted_before),
         },
-        _look,
+        _due_row,
     )
 
 
@@ -132,7 +132,7 @@ def _mark(name: str, version: str) -> str:
     return f"{version} {name}"
 
 
-def _look(row: Row) -> DueRow:
+def _due_row(row: Row) -> DueRow:
     now, next_in, holds, *schedule = row
     return DueRow(
         datetime.fromisoformat(now),

@@ -75,7 +75,7 @@ class Findings:
 
 def collect_stats() -> Conversation[Stats]:
     """Learn everything that an operator may ask for."""
-    found = yield from _look(jobs=_MOST_JOBS, rows=_MOST_MINUTES)
+    found = yield from _collect(jobs=_MOST_JOBS, rows=_MOST_MINUTES)
     found.rescues = yield from try_query("rescues", counts.rescues(_MOST_ENDED), found.unknown)
     suspects = yield from try_query("suspects", counts.suspects(_MOST_ENDED), found.unknown)
     found.suspects = suspects[0] if suspects else None
@@ -93,7 +93,7 @@ def collect_stats() -> Conversation[Stats]:
 
 def collect_glance() -> Conversation[Glance]:
     """Learn of queues and tasks what changes from moment to moment, and count no further than people read."""
-    found = yield from _look(jobs=_MOST_READ, rows=_MOST_GLANCED)
+    found = yield from _collect(jobs=_MOST_READ, rows=_MOST_GLANCED)
     return Glance(
         at=found.at,
         window=_WINDOW,
@@ -105,7 +105,7 @@ def collect_glance() -> Conversation[Glance]:
     )
 
 
-def _look(*, jobs: int, rows: int) -> Conversation[Findings]:
+def _collect(*, jobs: int, rows: int) -> Conversation[Findings]:
     yield counts.begin_reading(TIMEOUT)
     [at] = yield schema.now()
     found = Findings(at)

@@ -1,4 +1,4 @@
-"""Counts, each up to a bound, however many jobs there are."""
+"""Counts: each up to a bound, however many jobs there are."""
 
 from __future__ import annotations
 

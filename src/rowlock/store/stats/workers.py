@@ -1,4 +1,4 @@
-"""Workers as operators watch them, and what they hold."""
+"""Workers: their rows for operators, and the jobs that they hold."""
 
 from __future__ import annotations
 

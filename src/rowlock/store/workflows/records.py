@@ -97,7 +97,7 @@ def scan_live(wanted: WorkflowFilter, *, before: str, limit: int, window: int = 
             "window": str(window),
             "limit": str(limit),
         },
-        _seen,
+        _workflow_row,
     )
 
 
@@ -115,11 +115,11 @@ def scan(wanted: WorkflowFilter, *, before: str, limit: int, window: int = WINDO
             "window": str(window),
             "limit": str(limit),
         },
-        _seen,
+        _workflow_row,
     )
 
 
-def _seen(row: Row) -> WorkflowRow:
+def _workflow_row(row: Row) -> WorkflowRow:
     looked, edge, job_id, *_ = row
     return WorkflowRow(looked, edge, None if job_id is None else WorkflowRecord.read(row[2:]))
 

@@ -31,7 +31,7 @@ class SpawnedChild(NamedTuple):
 def record(steps: Sequence[tuple[ClaimedJob, StepUpdate]], *, told: Mapping[str, str]) -> Query[StepsWritten]:
     """Write down steps, and what their workflows say of themselves where that has changed, by token.
 
-    Answers the attempts that were accepted. Of two records of one step the later stands: PostgreSQL would refuse both.
+    Returns the attempts that were accepted. Of two records of one step the later stands: PostgreSQL would refuse both.
     """
     by_step = {(job.token, step.key): (job.id, job.token, step) for job, step in steps}
     rows = sorted(by_step.values(), key=itemgetter(0, 1))

@@ -1,4 +1,4 @@
-"""Timelines of workflows for the dashboard, each of a bounded number of rows."""
+"""Timelines: those of workflows for the dashboard, in a bounded number of rows."""
 
 from __future__ import annotations
 

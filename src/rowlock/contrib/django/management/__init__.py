@@ -1,1 +1,1 @@
-"""`manage.py rowlock`."""
+"""Management: the command `manage.py rowlock`."""

@@ -1,1 +1,1 @@
-"""One command per file, named as typed."""
+"""Commands: one per file, named as typed."""

@@ -1,4 +1,4 @@
-"""`python manage.py rowlock …`: the command line, for the app that settings.ROWLOCK_APP names."""
+"""`manage.py rowlock`: the command line, for the app that settings.ROWLOCK_APP names."""
 
 from __future__ import annotations
 
