@@ -59,7 +59,7 @@ def watch(named: str | None = None) -> Conversation[Fleet]:
 
 
 class WorkerRow(NamedTuple):
-    """A worker on the books. `lease` is the number of seconds that are left of its lease; below 0 it has run out.
+    """A registered worker. `lease` is the number of seconds that are left of its lease; below 0 it has run out.
 
     Its claims are those that found jobs, in the last minute in which there were any, and how many seconds they took.
     """
