@@ -96,7 +96,20 @@ EVERYTHING = Filter(
 LIVE = [Match(new_id(), "t", "ready", None, None), Match(new_id(), "t", "running", None, None)]
 ENDED = [Match(new_id(), "t", "failed", date(2024, 1, 1), None), Match(new_id(), "t", "cancelled", date.max, None)]
 RECORD = JobRecord.read(
-    [new_id(), "t", "q", "ready", -4, 0, 0, 0, 10, "2024-01-01 00:00:00+00", "2024-01-01 00:00:00+00", *[None] * 16]
+    [
+        new_id(),
+        "t",
+        "q",
+        "ready",
+        -4,
+        0,
+        0,
+        0,
+        10,
+        "2024-01-01 00:00:00+00",
+        "2024-01-01 00:00:00+00",
+        *[None] * (len(COLUMNS) - 11),
+    ]
 )
 BY_CLOCK = ScheduleSpec(
     name='a "b"', rule=Cron("0 9 * * *", "Europe/Paris"), task="t", tags=("a", 'b "c"'), expires=DAY, at_boot=True
