@@ -18,7 +18,7 @@ PARKED_FOR: Final = frozenset({"signal", "children"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verb:
+class BulkVerb:
     """A verb: the states it can change, those it changes when the filter names none, and those it looks at then.
 
     Jobs that it looks at and does not change are passed over, and counted; so are live workflows that have begun, and
@@ -81,9 +81,9 @@ _ADVICE: Final = {
     "run_next": "to run an ended job again, use retry",
 }
 
-VERBS: Final[dict[VerbName, Verb]] = {
+VERBS: Final[dict[VerbName, BulkVerb]] = {
     # A cancelled job was cancelled on purpose: only a filter that names the state brings it back.
-    "retry": Verb(
+    "retry": BulkVerb(
         name="retry",
         changes=ENDED,
         looks=frozenset({"failed", "cancelled"}),
@@ -95,7 +95,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
         outcome_of_one="The job will run again",
         passes_over="cancelled jobs are retried only if the filter names that state, and no job whose key is taken",
     ),
-    "cancel": Verb(
+    "cancel": BulkVerb(
         name="cancel",
         changes=LIVE,
         looks=LIVE,
@@ -105,7 +105,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
         outcome=("is cancelled", "are cancelled"),
         outcome_of_one="The job is cancelled; if it runs, it is told to stop",
     ),
-    "run_next": Verb(
+    "run_next": BulkVerb(
         name="run_next",
         changes=frozenset({"ready"}),
         looks=LIVE,
@@ -116,7 +116,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
         outcome_of_one="The job runs next",
         passes_over="jobs that run or wait, and workflows that sleep, cannot be put first",
     ),
-    "move": Verb(
+    "move": BulkVerb(
         name="move",
         changes=LIVE - {"running"},
         looks=LIVE,
@@ -127,7 +127,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
         outcome_of_one="The job was moved",
         passes_over="running jobs are not moved",
     ),
-    "reprioritise": Verb(
+    "reprioritise": BulkVerb(
         name="reprioritise",
         changes=LIVE - {"running"},
         looks=LIVE,
@@ -138,7 +138,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
         outcome_of_one="The job has another priority now",
         passes_over="running jobs keep their priority",
     ),
-    "delete": Verb(
+    "delete": BulkVerb(
         name="delete",
         changes=frozenset(STATES) - {"running"},
         looks=frozenset(STATES),
@@ -156,7 +156,7 @@ VERBS: Final[dict[VerbName, Verb]] = {
 }
 
 
-def verb_named(name: str) -> Verb:
+def verb_named(name: str) -> BulkVerb:
     """The verb of this name."""
     for verb in VERBS.values():
         if verb.name == name:

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from rowlock.model.filter import LIVE, Filter
 from rowlock.model.record import State
 from rowlock.model.results import Done
-from rowlock.model.verb import Verb
+from rowlock.model.verb import BulkVerb
 from rowlock.store import jobs
 from rowlock.store.find.windows import WINDOW, Match, next_window
 from rowlock.store.query import Conversation, Query, first, interval, plain_array
@@ -22,7 +22,7 @@ Act = Callable[..., Query[int]]
 class BulkOperation:
     """A verb, the jobs it is for, and its statements for the live and the ended ones of a window."""
 
-    verb: Verb
+    verb: BulkVerb
     filter: Filter
     actor: str
     why: str | None

@@ -27,7 +27,7 @@ from rowlock.model.record import JobRecord
 from rowlock.model.results import Done
 from rowlock.model.spec import Options
 from rowlock.model.typed import read_object, read_time
-from rowlock.model.verb import VERBS, Verb, VerbName
+from rowlock.model.verb import VERBS, BulkVerb, VerbName
 from rowlock.store import schema
 
 Why = Annotated[str, StringConstraints(max_length=500)]
@@ -213,7 +213,7 @@ async def run_one(verb: VerbName, context: RequestContext, params: OneJobParams)
     return ActionResult(f"{VERBS[verb].outcome_of_one}.", "/jobs" if verb == "delete" else f"/jobs/{params.id}", done)
 
 
-def _refusal(verb: Verb, record: JobRecord, params: OneJobParams) -> str:
+def _refusal(verb: BulkVerb, record: JobRecord, params: OneJobParams) -> str:
     match params:
         case MoveJobParams() if params.to == record.queue:
             return f"the job is on queue {params.to} already"
@@ -279,12 +279,12 @@ _MANY: Final[dict[VerbName, type[BulkParams]]] = {"move": BulkMoveParams, "repri
 _SINGLE: Final[dict[VerbName, type[OneJobParams]]] = {"move": MoveJobParams, "reprioritise": ReprioritiseJobParams}
 
 
-def _many(verb: Verb) -> Action[Any]:
+def _many(verb: BulkVerb) -> Action[Any]:
     params, says = _MANY.get(verb.name, BulkParams), f"Of all jobs that match: {verb.says}."
     return Action(f"/jobs/{verb.name}", verb.role, params, partial(run_bulk, verb.name), says)
 
 
-def _single(verb: Verb) -> Action[Any]:
+def _single(verb: BulkVerb) -> Action[Any]:
     params, says = _SINGLE.get(verb.name, OneJobParams), f"As of many, of one job: {verb.says}."
     return Action(f"/jobs/{{id}}/{verb.name}", verb.role, params, partial(run_one, verb.name), says)
 

@@ -18,7 +18,7 @@ from rowlock.model.filter import ENDED, STATES, Filter
 from rowlock.model.ids import NIL, TOP
 from rowlock.model.record import JobRecord, State
 from rowlock.model.results import Cursor, Page, Preview, Start, start_of
-from rowlock.model.verb import Verb
+from rowlock.model.verb import BulkVerb
 from rowlock.store import jobs
 from rowlock.store.find import windows
 from rowlock.store.find.windows import (
@@ -163,7 +163,9 @@ def is_refusal(error: Exception) -> bool:
     return getattr(error, "sqlstate", None) == _NO_RIGHT
 
 
-def preview(asked: Filter, verb: Verb, *, looks: Scans | None = None, enough: Enough = never) -> Conversation[Preview]:
+def preview(
+    asked: Filter, verb: BulkVerb, *, looks: Scans | None = None, enough: Enough = never
+) -> Conversation[Preview]:
     """What a verb would do."""
     states, targets = verb.states(asked), verb.targets(asked)
     newest = yield from _newest(asked, states=targets, limit=_SAMPLES, looks=looks, enough=enough)
