@@ -14,7 +14,7 @@ REFERENCE = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
 
 def classes() -> dict[str, ast.ClassDef]:
     """Every class at the top of a module, by its full name."""
-    found = {}
+    found: dict[str, ast.ClassDef] = {}
     for source in package():
         module = ".".join(("rowlock", *source.name.removesuffix(".py").split("/"))).removesuffix(".__init__")
         found |= {f"{module}.{node.name}": node for node in source.tree.body if isinstance(node, ast.ClassDef)}
