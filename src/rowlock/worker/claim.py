@@ -195,7 +195,7 @@ class Claimer:
 
     async def _claim(self, room: int) -> int:
         if self._search.is_due:
-            await self._search.look()
+            await self._search.refresh()
         started = self._claimed_at = time.monotonic()
         if self.floors.are_dear and not self._link.hears:
             self.floors.look_below_soon()  # behind a pooler nobody tells us anything
@@ -340,7 +340,7 @@ class Claimer:
             pause = self._soon(_POLL * random.uniform(0.8, 1.0), found=found)  # jitter
             if await self._link.rest(self._wake, max(0.0, min(wait, pause))):
                 return True
-            if self._search.is_due and await self._search.look():
+            if self._search.is_due and await self._search.refresh():
                 return False
             if wait <= pause or time.monotonic() >= self._next_take_up or not self._knows_below:
                 return False

@@ -78,7 +78,7 @@ class Lease:
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether the database's clock may have been put forward lately: the living have not yet renewed by it."""
+        """Whether the database's clock may have been put forward recently: the living have not yet renewed by it."""
         return self.now() < self._settles
 
     @staticmethod

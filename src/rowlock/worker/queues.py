@@ -283,7 +283,7 @@ class Parking:
         return self.is_parked and latest - self._number >= _BEHIND and time.monotonic() >= self._renew_at
 
     async def unpark(self, queues: Iterable[str]) -> None:
-        """Ask not to be notified any more. If that fails, we are notified in vain until we park anew."""
+        """Ask not to be notified any more. If that fails, we are notified in vain until we park again."""
         self.is_parked = False
         started = time.monotonic()
         query = workers.unpark(worker=self._worker, queues=queues, number=self._number)
@@ -327,7 +327,7 @@ class QueueSearch:
         """Whether it is time for a look."""
         return time.monotonic() >= self._next
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """Whether it has changed which queues we look into."""
         started = time.monotonic()
         found = await self._find(started)
@@ -378,9 +378,9 @@ class BacklogSearch:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Look, unless we are at it, or another worker has looked lately."""
+        """Look, unless we are at it, or another worker has looked recently."""
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look())
+            self._task = asyncio.create_task(self._search_once())
 
     async def close(self) -> None:
         """Look no more."""
@@ -389,7 +389,7 @@ class BacklogSearch:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _look(self) -> None:
+    async def _search_once(self) -> None:
         try:
             turns = await self._link.try_once(workers.take_turn(_BACKLOG, every=_BACKLOG_EVERY))
             if turns and turns[0].ours and await self._link.try_once(queue_store.tell()) is not None:

@@ -105,7 +105,7 @@ class Rescuer:
         _report(rescued)
 
 
-_SAID = {
+_LINES = {
     "ready": "%s %s is rescued; its worker %s (%s) is dead, %s",
     "waiting": "%s %s is rescued and set aside as a suspect; its worker %s (%s) is dead, %s",
     "cancelled": "%s %s is cancelled, as somebody asked; its worker %s (%s) is dead, %s",
@@ -121,4 +121,4 @@ def _report(rescued: Sequence[Rescued]) -> None:
             log.error(says, job.task, job.id, job.crashes, job.owner, job.worker, extra=fields)
         else:
             counted = f"crash {job.crashes}" if job.has_crashed else "no crash of its own"
-            log.warning(_SAID[job.becomes], job.task, job.id, job.owner, job.worker, counted, extra=fields)
+            log.warning(_LINES[job.becomes], job.task, job.id, job.owner, job.worker, counted, extra=fields)
