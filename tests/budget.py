@@ -22,7 +22,7 @@ BUDGET = {
     "tests/db": Budget(490, 55),
     "tests/docs": Budget(45, 4),
     "tests/faults": Budget(430, 155),
-    "tests/house": Budget(360, 20),
+    "tests/house": Budget(375, 20),
     "tests/model": Budget(970, 8),
     "tests/store": Budget(245, 35),
     "tests/testing": Budget(130, 20),

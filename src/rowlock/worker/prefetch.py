@@ -154,9 +154,9 @@ class PrefetchQueue:
     def bounded(self, room: int) -> int:
         """How many jobs to claim, when there is room for so many.
 
-        What a claim brings is not known before; its arguments are taken to be as long as recent ones. Jobs of
-        sync tasks that no thread is free for may be as many as have ended recently, so that they begin soon, and one: it
-        shows whether what comes next is async.
+        What a claim brings is not known before; its arguments are taken to be as long as recent ones. Jobs of sync
+        tasks that no thread is free for may be as many as have ended recently, so that they begin soon, and
+        one: it shows whether what comes next is async.
         """
         room = self._fits(room)
         if not self._threaded:
