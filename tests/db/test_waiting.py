@@ -21,7 +21,7 @@ from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import NotConfigured, SchemaMissing
 from rowlock.model.outcome import Succeeded
 from rowlock.model.row import ClaimedJob, JobEnd
-from rowlock.store import results
+from rowlock.store import jobs
 from rowlock.store import settle as settle_store
 from rowlock.store.query import Query
 from rowlock.worker import upkeep
@@ -115,12 +115,12 @@ def test_a_settle_notifies_where_somebody_waits_and_nowhere_else(engine: Engine,
     listener = str(uuid4())
     engine.enqueue(3)
     awaited, *others = engine.claim()
-    engine.run(results.add_waiters(listener=listener, jobs=[awaited.id]))
+    engine.run(jobs.add_waiters(listener=listener, jobs=[awaited.id]))
 
     with psycopg.connect(url, autocommit=True) as listening:
-        listening.execute(f'listen "{results.channel(listener)}"'.encode())
+        listening.execute(f'listen "{jobs.channel(listener)}"'.encode())
         told = [told_by_settling(engine, others[0]), told_by_settling(engine, awaited, others[1])]
-        listening.execute("select pg_notify(%s, 'the last')", [results.channel(listener)])
+        listening.execute("select pg_notify(%s, 'the last')", [jobs.channel(listener)])
         heard = [notify.payload for notify in listening.notifies(stop_after=2)]
 
     assert told == [0, 1]
@@ -437,9 +437,9 @@ def test_after_a_fork_parent_and_child_wait_each_over_a_connection_of_its_own(ur
 
 def test_what_a_killed_process_left_is_cleared_away(url: str, engine: Engine, db: Db) -> None:
     live, gone, recent = engine.enqueue()[0], str(uuid4()), str(uuid4())
-    engine.run(results.add_waiters(listener=str(uuid4()), jobs=[live, gone]))
+    engine.run(jobs.add_waiters(listener=str(uuid4()), jobs=[live, gone]))
     db.execute("update rowlock.waiters set at = at - interval '2 hours'")
-    engine.run(results.add_waiters(listener=str(uuid4()), jobs=[recent]))
+    engine.run(jobs.add_waiters(listener=str(uuid4()), jobs=[recent]))
     steady = ReconnectingSyncConnection(url, "rowlock", name="test")
 
     upkeep.clear_waiters(steady)

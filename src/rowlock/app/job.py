@@ -29,7 +29,7 @@ from rowlock.errors import (
 )
 from rowlock.model.row import JobEnd
 from rowlock.model.spec import Handler, Keep
-from rowlock.store import results
+from rowlock.store import jobs
 from rowlock.store.query import Conversation, alone
 from rowlock.store.schema import make_partitions
 
@@ -86,7 +86,7 @@ class Job(Generic[R_co]):
         uncommitted = self._may_be_uncommitted()
         database = self._room.database
         if (block := database.within.block()) is not None or seconds == 0:
-            looked = database.converse(partial(alone, results.ends([self._id])), connection=block, atomic=False)
+            looked = database.converse(partial(alone, jobs.ends([self._id])), connection=block, atomic=False)
             if looked or seconds == 0:
                 return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
             if uncommitted:
@@ -109,7 +109,7 @@ class Job(Generic[R_co]):
         uncommitted = self._may_be_uncommitted()
         database = self._room.database
         if (block := await database.within.ablock()) is not None or seconds == 0:
-            looked = await database.aconverse(partial(alone, results.ends([self._id])), connection=block, atomic=False)
+            looked = await database.aconverse(partial(alone, jobs.ends([self._id])), connection=block, atomic=False)
             if looked or seconds == 0:
                 return self._value(looked[0] if looked else None, timeout, uncommitted=uncommitted)
             if uncommitted:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from datetime import datetime, timedelta
+from typing import Final
 
 import click
 
@@ -12,7 +18,6 @@ from rowlock.cli.queues import show_queues
 from rowlock.cli.shared import text
 from rowlock.cli.shared.options import AppChoice, app_options, debug_option, open_app
 from rowlock.cli.shared.output import EXIT_CODES_OF_READS, json_option, masked, print_json
-from rowlock.cli.shared.watch import watch_option, watched
 from rowlock.cli.tasks import show_tasks
 from rowlock.cli.workers import show_workers
 from rowlock.db.errors import readable_errors
@@ -23,9 +28,13 @@ from rowlock.model.stats.stats import DatabaseStats, FleetStats, Recent, Stats
 # Outcomes of attempts, as `app.rates()` names them → as they are printed.
 _OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancelled", "retried": "tried again"}
 
+_EVERY: Final = 1.0
+_OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # without the cursor, and with it
+_HOME, _REST_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+
 
 @click.command(epilog=EXIT_CODES_OF_READS)
-@watch_option
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")
 @json_option
 @app_options(required=False)
 @debug_option
@@ -37,7 +46,7 @@ def stats(choice: AppChoice, *, watch: bool, as_json: bool) -> None:
     """
     with open_app(choice) as app:
         if watch:
-            watched(lambda: _show_once(app, as_json=as_json))
+            _watch(lambda: _show_once(app, as_json=as_json))
         else:
             _show_once(app, as_json=as_json)
 
@@ -176,3 +185,50 @@ def _show_snapshots(database: DatabaseStats) -> None:
             for one in database.snapshots
         ]
         print_table(columns, rows, title="\noldest snapshots, which keep vacuum from its work")
+
+
+def _watch(show: Callable[[], None]) -> None:
+    """Show it until Ctrl-C: on a terminal each time in the place of the last, else one after the other."""
+    try:
+        if sys.stdout.isatty():
+            _redrawn(show)
+        else:
+            _repeated(show)
+    except KeyboardInterrupt:
+        pass  # the way to end it
+
+
+def _repeated(show: Callable[[], None]) -> None:
+    while True:
+        show()
+        click.echo()
+        time.sleep(_EVERY)
+
+
+def _redrawn(show: Callable[[], None]) -> None:
+    sys.stdout.write(_OTHER_SCREEN)
+    try:
+        while True:
+            drawn = _Frame()
+            with redirect_stdout(drawn):
+                show()
+            sys.stdout.write(_in_place(drawn.getvalue().splitlines(), shutil.get_terminal_size().lines))
+            sys.stdout.flush()
+            time.sleep(_EVERY)
+    finally:
+        sys.stdout.write(_BACK)
+        sys.stdout.flush()
+
+
+def _in_place(lines: list[str], height: int) -> str:
+    """These lines over what is on the screen; those that have no room are counted."""
+    if len(lines) >= height:
+        lines = [*lines[: height - 2], f"… and {len(lines) - height + 2:,} more lines: make the window higher"]
+    return _HOME + "".join(f"{line}{_REST_OF_LINE}\r\n" for line in lines) + _BELOW
+
+
+class _Frame(io.StringIO):
+    """What is drawn for a terminal, before it is written there at once."""
+
+    def isatty(self) -> bool:
+        return True

@@ -29,7 +29,7 @@ from rowlock.db.errors import Unreachable, first_line
 from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.session import Session
 from rowlock.model.row import JobEnd
-from rowlock.store import results
+from rowlock.store import jobs
 
 if TYPE_CHECKING:
     from rowlock.db.thread_connection import ReconnectingSyncConnection
@@ -287,12 +287,12 @@ class ResultListener(threading.Thread):
         if new:
             if listening is not None:
                 self._entered = True
-                connection.run(results.add_waiters(listener=self._id, jobs=new))
+                connection.run(jobs.add_waiters(listener=self._id, jobs=new))
             heapq.heappush(self._looks, (time.monotonic(), 0, new))
         if wanted := self._jobs_to_query(time.monotonic()):
             self._query_ends(connection, wanted)
         if gone and self._entered:
-            connection.run(results.remove_waiters(listener=self._id, jobs=gone))
+            connection.run(jobs.remove_waiters(listener=self._id, jobs=gone))
         self._hear(listening)
         self._rest(self._until_next(time.monotonic()), speaking, listening)
 
@@ -320,7 +320,7 @@ class ResultListener(threading.Thread):
 
     def _listen(self, connection: Session) -> None:
         connection.add_notify_handler(self._notified)
-        channel = psycopg.sql.Identifier(results.channel(self._id))
+        channel = psycopg.sql.Identifier(jobs.channel(self._id))
         connection.execute(psycopg.sql.SQL("listen {}").format(channel))
 
     def _jobs_to_query(self, now: float) -> list[str]:
@@ -345,7 +345,7 @@ class ResultListener(threading.Thread):
 
     def _query_ends(self, connection: ReconnectingSyncConnection, wanted: list[str]) -> None:
         started = time.monotonic()
-        endings = connection.run(results.ends(wanted))
+        endings = connection.run(jobs.ends(wanted))
         ended = time.monotonic()
         self._rested_until = ended + (ended - started)
         self._waiters.answer(endings, looked_for=wanted)

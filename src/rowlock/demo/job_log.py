@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rowlock.store import results
+from rowlock.store import jobs
+from rowlock.store.jobs import JobStatus
 from rowlock.store.query import Query
-from rowlock.store.results import JobStatus
 
 LIVE = ("waiting", "ready", "running")
 
@@ -87,7 +87,7 @@ class JobLog:
         for start in range(0, len(self.enqueued), _CHUNK):
             ids = self.enqueued[start : start + _CHUNK]
             rows = defaultdict(list)
-            for row in run(results.statuses(ids)):
+            for row in run(jobs.statuses(ids)):
                 rows[row.id].append(row)
             lost += sum(job not in rows for job in ids)
             ended_twice += sum(len(places) > 1 for places in rows.values())

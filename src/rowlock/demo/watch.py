@@ -13,8 +13,8 @@ from rowlock.demo.job_log import LIVE, Audit, JobLog
 from rowlock.demo.workers import LEASE_SECONDS, SLOTS, WorkerProcess, WorkerProcesses
 from rowlock.model.results import Event
 from rowlock.store import events as events_store
-from rowlock.store import results
-from rowlock.store.results import JobStatus
+from rowlock.store import jobs
+from rowlock.store.jobs import JobStatus
 from rowlock.store.stats import workers
 from rowlock.store.stats.workers import WorkerRow
 
@@ -108,7 +108,7 @@ class Watch:
 
     def refresh(self) -> None:
         """Read the database again."""
-        self.places = self._database.run(results.statuses(self._job_log.open))
+        self.places = self._database.run(jobs.statuses(self._job_log.open))
         news = self._job_log.compare(self.places)
         self._delayed = sum(place.state == "ready" and place.due_in > 0 for place in self.places)
         self.ended.extend(place for place in news if place.state not in LIVE)

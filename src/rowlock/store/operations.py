@@ -12,8 +12,8 @@ from rowlock.model.results import Done
 from rowlock.model.verb import BulkVerb
 from rowlock.store import jobs
 from rowlock.store.find.windows import WINDOW, Match, next_window
+from rowlock.store.jobs import JobStatus, statuses
 from rowlock.store.query import Conversation, Query, first, interval, plain_array
-from rowlock.store.results import JobStatus, statuses
 
 Act = Callable[..., Query[int]]
 

@@ -3,9 +3,8 @@
 from rowlock.testing.drain import adrain, drain
 from rowlock.testing.drained import Attempt, Drained
 from rowlock.testing.enqueued import aassert_enqueued, aassert_not_enqueued, assert_enqueued, assert_not_enqueued
-from rowlock.testing.fire import afire, fire
 from rowlock.testing.moved import moved
-from rowlock.testing.travel import travel
+from rowlock.testing.travel import afire, fire, travel
 
 __all__ = [
     "Attempt",

@@ -10,7 +10,7 @@ from rowlock.db import partitions
 from rowlock.db.safe_logger import SafeLogger
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.model.spec import Keep
-from rowlock.store import clock, enqueue, pauses, queues, results, schema, upkeep
+from rowlock.store import clock, enqueue, jobs, pauses, queues, schema, upkeep
 from rowlock.store.doctor import queries
 from rowlock.store.queues import QueueSettings
 from rowlock.store.schedules import fire
@@ -132,7 +132,7 @@ def _in_turn(chore: Chore, duty: str) -> Chore:
 
 def clear_waiters(connection: ReconnectingSyncConnection) -> None:
     """Remove what processes that were killed while they waited for results have left."""
-    connection.run(results.clear_waiters(age=_WAITERS_STAY))
+    connection.run(jobs.clear_waiters(age=_WAITERS_STAY))
 
 
 def resume(connection: ReconnectingSyncConnection, *, actor: str, left_out: LeftOut | None = None) -> None:

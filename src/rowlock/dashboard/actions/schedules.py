@@ -12,7 +12,7 @@ from rowlock.dashboard.action import Action, ActionResult
 from rowlock.dashboard.actions.queues import until
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.page import Params
-from rowlock.dashboard.pages.schedules_preview import typed_rule
+from rowlock.dashboard.pages.schedules import typed_rule
 from rowlock.dashboard.render import segment
 from rowlock.dashboard.restore import restored
 from rowlock.errors import InvalidArguments, UnknownTask

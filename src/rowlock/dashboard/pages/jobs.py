@@ -1,4 +1,4 @@
-"""The page /jobs: jobs that match, live and ended, newest first."""
+"""The pages /jobs and /jobs/preview: jobs that match; those that an operation would change."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rowlock.app.checks import enough_after
-from rowlock.dashboard.bulk_runs import BulkRun
+from rowlock.dashboard.bulk_runs import BulkRun, preview
 from rowlock.dashboard.context import SCAN_TIMEOUT, RequestContext
 from rowlock.dashboard.filter_params import JobFilterParams
 from rowlock.dashboard.page import DashboardPage, Redirect
@@ -22,7 +22,7 @@ from rowlock.model.failure_groups import Failures
 from rowlock.model.filter import Filter
 from rowlock.model.ids import made_at
 from rowlock.model.record import JobRecord
-from rowlock.model.results import Cursor, start_of
+from rowlock.model.results import Cursor, Preview, start_of
 from rowlock.model.results import Page as Found
 from rowlock.model.verb import VERBS, VerbName
 from rowlock.store import schema
@@ -154,4 +154,43 @@ PAGE = DashboardPage(
     says="Jobs that match, live and ended, newest first.",
     nav="jobs",
     key="j",
+)
+
+
+class PreviewParams(JobFilterParams):
+    """Which jobs, and what would be done with them. Those that are ticked, if any are, are all that are meant."""
+
+    verb: VerbName
+    tick: tuple[UUID, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_ticked(cls, said: Any) -> Any:  # noqa: ANN401  as pydantic calls it
+        return said | {"ids": said["tick"]} if isinstance(said, dict) and said.get("tick") else said
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewShown:
+    """What the verb would change, of the jobs that there were `at` this moment, and the queues one may move them to."""
+
+    at: datetime
+    preview: Preview
+    queues: tuple[str, ...]
+
+
+async def load_preview(context: RequestContext, params: PreviewParams) -> PreviewShown:
+    """Count the jobs that the verb would change, for a second at most."""
+    [at] = await context.reader.database.arun(schema.now())
+    shown = await preview(context.reader, params.verb, params.filter(at))
+    return PreviewShown(at=at, preview=shown, queues=(await known_names(context)).queues)
+
+
+PREVIEW = DashboardPage(
+    "preview",
+    "/jobs/preview",
+    PreviewParams,
+    PreviewShown,
+    load_preview,
+    says="What a verb would change: how many jobs, of which tasks and states, and a few of them.",
+    nav="jobs",
 )

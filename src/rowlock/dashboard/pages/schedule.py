@@ -7,8 +7,7 @@ from datetime import datetime
 
 from rowlock.dashboard.context import RequestContext
 from rowlock.dashboard.page import DashboardPage, Params
-from rowlock.dashboard.pages.schedules import FIRINGS, ScheduleShown, shown
-from rowlock.dashboard.pages.schedules_preview import RuleForecast, forecast
+from rowlock.dashboard.pages.schedules import FIRINGS, RuleForecast, ScheduleShown, forecast, shown
 from rowlock.errors import InvalidOption
 from rowlock.model.names import MAX_SCHEDULE, check_text
 from rowlock.model.results import Firing

@@ -8,9 +8,8 @@ from weakref import WeakKeyDictionary
 
 from rowlock.errors import SchemaMissing, WrongConnection
 from rowlock.store import schema as schema_store
-from rowlock.store import search_path
 from rowlock.store.query import Conversation
-from rowlock.store.transaction import all_or_nothing
+from rowlock.store.transaction import all_or_nothing, is_safe_search_path, with_safe_search_path
 
 T = TypeVar("T")
 
@@ -38,9 +37,9 @@ def joined(
         [(there, searched)] = yield schema_store.lookup(schema)
         if not there:
             raise SchemaMissing(f"the connection's database has no schema {schema!r}; run: rowlock migrate")
-        seen[schema] = search_path.is_safe_search_path(searched)
+        seen[schema] = is_safe_search_path(searched)
     whole = all_or_nothing(conversation, inside=inside) if atomic else conversation
-    return (yield from whole if seen[schema] else search_path.with_safe_search_path(whole, inside=inside))
+    return (yield from whole if seen[schema] else with_safe_search_path(whole, inside=inside))
 
 
 def nothing() -> Conversation[None]:

@@ -14,7 +14,7 @@ from rowlock.demo.job_log import JobLog
 from rowlock.demo.watch import DemoEvent, Watch
 from rowlock.demo.workers import LEASE_SECONDS, SLOTS, WorkerProcess, WorkerProcesses
 from rowlock.model.workflow.timeline import Timeline
-from rowlock.store.results import JobStatus
+from rowlock.store.jobs import JobStatus
 from rowlock.store.stats.workers import WorkerRow
 
 _SHOWN = 24
