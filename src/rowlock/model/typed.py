@@ -29,7 +29,9 @@ def read_time(typed: str) -> datetime | timedelta:
     try:
         datetime.fromisoformat(typed.strip())
     except ValueError:
-        raise InvalidOption(f"{typed!r} is not a time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z") from None
+        raise InvalidOption(
+            f"{typed!r} is not a time; write a length of time, 2h or 3d, or 2026-03-01T08:00Z"
+        ) from None
     return read_instant(typed)
 
 
