@@ -317,14 +317,14 @@ def test_a_handler_sees_the_context_variables_that_they_set(app: Rowlock, db: Db
     assert one(db, "select result from rowlock.history") == ["ada", "eu", "t"]
 
 
-def test_an_answer_that_is_no_context_manager_fails_the_attempt_with_a_sentence(app: Rowlock, db: Db) -> None:
+def test_a_result_that_is_not_a_context_manager_fails_the_attempt_with_a_sentence(app: Rowlock, db: Db) -> None:
     app.around(lambda _job: 42)  # type: ignore[type-var]
     enqueue = handler(app, kind="async", body=lambda: None)
 
     enqueue()
     work_off(app, db)
 
-    assert "answered int, not a context manager" in one(db, "select errors[1] ->> 'message' from rowlock.history")
+    assert "returned int, not a context manager" in one(db, "select errors[1] ->> 'message' from rowlock.history")
 
 
 def test_a_generator_that_is_no_context_manager_is_refused_when_it_is_declared() -> None:
