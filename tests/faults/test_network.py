@@ -154,8 +154,8 @@ def test_connections_reset_in_the_middle_of_a_batch_lose_and_double_nothing(
         scene.proxy.on(statement, Cut(after=after), nth=2),
     ]
     call = scene.app.call
-    plain = scene.app.enqueue_many([call("touch", kwargs={"n": n}) for n in range(50)])
-    failing = scene.app.enqueue_many([call("once more", kwargs={"n": n}) for n in range(10)])
+    plain = scene.app.enqueue_many([call("touch", n=n) for n in range(50)])
+    failing = scene.app.enqueue_many([call("once more", n=n) for n in range(10)])
 
     found = scene.end_of(*plain, *failing)
     until(lambda: all(fault.happened.is_set() for fault in faults), limit=LIMIT)

@@ -93,12 +93,13 @@ def test_what_does_not_end_is_handed_back_and_starts_elsewhere_at_once(scene: Sc
     ),
 )
 def test_a_signal_may_come_at_any_moment(scene: Scene, statement: str, *, after: bool) -> None:
-    scene.proxy.on(statement, Call(lambda: send(scene.crew.members[0]), after=after))
+    signalled = scene.proxy.on(statement, Call(lambda: send(scene.crew.members[0]), after=after))
     call = scene.app.call
-    calls = [*(call("touch", kwargs={"n": n}) for n in range(20)), call("once more", kwargs={"n": 20})]
+    calls = [*(call("touch", n=n) for n in range(20)), call("once more", n=20)]
     jobs = scene.app.enqueue_many(calls)
 
     [member] = scene.crew.start(url=scene.proxy.url, lease=LONG, renew=0.5, grace=LONG)
+    until(signalled.happened.is_set, what=f"a signal {'after' if after else 'before'} {statement}", limit=LIMIT)
     code = member.wait()
     held = scene.count("state = 'running'")
     scene.worker(direct=True, lease=LONG)
