@@ -41,6 +41,11 @@ class Member:
         return self.ended is None
 
     @property
+    def gave_up(self) -> bool:
+        """Whether it has ended with an error of its own."""
+        return self.ended is not None and self.ended > 0
+
+    @property
     def said(self) -> str:
         """What it has logged."""
         return self.log.read_text()
@@ -51,7 +56,13 @@ class Member:
         return _WORKS.findall(self.said)
 
     def works(self) -> Member:
-        """Wait until it works."""
+        """Wait until it works; one that is killed before that is for the test to judge, one that gives up is not."""
+        self.works_or_ends()
+        assert self.incarnations or not self.gave_up, f"worker {self.pid} gave up before it worked:\n{self.said}"
+        return self
+
+    def works_or_ends(self) -> Member:
+        """Wait until it works, or has ended."""
         until(lambda: self.incarnations or not self.is_alive, what="a worker that works", limit=LIMIT)
         return self
 

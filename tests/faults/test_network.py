@@ -290,7 +290,7 @@ def test_a_server_without_a_free_connection_is_waited_for_and_not_stormed(scene:
         "create role {} login",
         "grant all on schema rowlock to {}",
         "grant all on all tables in schema rowlock to {}",
-        "grant usage on all sequences in schema rowlock to {}",
+        "grant all on all sequences in schema rowlock to {}",
         "grant execute on all functions in schema rowlock to {}",
     ):
         scene.db.execute(sql.SQL(order).format(role))
