@@ -115,7 +115,7 @@ async def a_task_called_here_refuses_wrong_arguments() -> None:
     await greet("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     _a: str = add(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     _b: str = greet("Ada")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
-    add(1).hex()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    add(1).hex()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 def schedules_refuse_wrong_rules_and_policies() -> None:
