@@ -86,12 +86,12 @@ def test_a_workflow_leaves_no_connection_behind(app: DjangoRowlock, db: Db) -> N
     async def awaited() -> int:
         return await sync_to_async(backend)()
 
-    @app.workflow(version=1, name="w")
+    @app.workflow(version=1, name="w", fails_on=ValueError)
     async def w(ctx: Context) -> int:
         ctx.undo(backend)
         await ctx.step(backend)
         await ctx.step(awaited)
-        await ctx.transaction(lambda _connection: backend())
+        await ctx.using(name="written").transaction(lambda _connection: backend())
         raise ValueError("let it be undone")
 
     async def work() -> int:

@@ -84,6 +84,7 @@ WORKS = {
         "lane_peek",
         "suspect_peek",
         "expired_peek",
+        "blocked_peek",
         "refused_peek",
         "released_peek",
         "swept_peek",
@@ -95,7 +96,7 @@ WORKS = {
     *("breaker_count", "breaker_remove", "job_expire", "key_sweep"),
     *("schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire", "firing_remove"),
     *("step_load", "step_record", "step_spawn", "signal_load", "workflow_settle", "workflow_return"),
-    *("workflow_restart", "workflow_state", "child_abandon"),
+    *("workflow_restart", "workflow_state", "workflow_unblock", "child_abandon"),
     "job_replace",
     *("duty_take", "duty_turn", "duty_done", "partition_lock", "event_clear", "lane_tell"),
 }
@@ -106,7 +107,16 @@ EXAMINES = {
     "schedule_check",
 }  # rowlock doctor; the rest of what it asks is about catalogues
 LOOKS = {
-    *("lane_peek", "suspect_peek", "refused_peek", "released_peek", "queue_used", "worker_know", "worker_serving"),
+    *(
+        "lane_peek",
+        "suspect_peek",
+        "blocked_peek",
+        "refused_peek",
+        "released_peek",
+        "queue_used",
+        "worker_know",
+        "worker_serving",
+    ),
     *("worker_match", "task_gather", "lane_ahead", "suspect_wait", "suspect_ahead"),
     *(
         "job_outline",
@@ -191,6 +201,7 @@ BESIDE = {
         *("job_replace", "schedule_declared", "schedule_declare", "schedule_correct", "schedule_due", "schedule_fire"),
         *("step_load", "step_spawn", "signal_load", "workflow_state", "child_abandon"),
         *("duty_take", "duty_turn", "duty_done", "job_set_aside", "expired_peek", "swept_peek"),
+        "workflow_unblock",
     },
 }
 
@@ -447,7 +458,7 @@ def test_a_worker_runs_workflows_without_owning_anything(estate: Estate) -> None
         task = declared(app, queue)
         undone: list[str] = []
 
-        @app.workflow(name="w", queue=queue)
+        @app.workflow(name="w", queue=queue, fails_on=ValueError)
         async def w(ctx: Context, turn: int) -> None:
             ctx.state["turn"] = turn
             await ctx.using(name="step").step(str, turn)

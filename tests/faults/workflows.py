@@ -92,7 +92,7 @@ async def take_every_way_once(ctx: Context, n: int) -> str:
     raise NotImplementedError
 
 
-@app.workflow(name="turn back", retry=Retry(attempts=5, base=timedelta(0)))
+@app.workflow(name="turn back", retry=Retry(attempts=5, base=timedelta(0)), fails_on=RuntimeError)
 async def turn_back(ctx: Context, n: int) -> None:
     """Do two things, leave a child behind, fail, and undo both."""
     with attempt(n=n):

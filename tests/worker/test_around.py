@@ -356,7 +356,7 @@ def test_plain_ones_are_around_every_plain_function_of_a_workflow_in_its_thread(
     async def on_loop() -> None:
         notes.append("async step runs")
 
-    @app.workflow(version=1, name="w")
+    @app.workflow(version=1, name="w", fails_on=ValueError)
     async def w(ctx: Context) -> None:
         ctx.using(name="undo").undo(body("undo"))
         await ctx.using(name="step").step(body("step"))

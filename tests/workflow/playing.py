@@ -28,6 +28,13 @@ def play(app: Rowlock, job: Job[T]) -> T:
     return job.result(AT_MOST)
 
 
+def blocked(job: Job[Any]) -> str:
+    """The fault that blocks a workflow."""
+    record = job.record()
+    assert (record.state, record.waits_for) == ("waiting", "code"), record
+    return record.reason or ""
+
+
 def ended(drained: Drained) -> list[str]:
     """How the attempts of a drain ended, in their order."""
     return [attempt.ended for attempt in drained]

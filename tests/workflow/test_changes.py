@@ -116,7 +116,7 @@ CHANGES = [
 
 def deploy(url: str, code: Code) -> Rowlock:
     app = Rowlock(url)
-    app.workflow(name="w")(code)
+    app.workflow(name="w", fails_on=ValueError)(code)
     return app
 
 

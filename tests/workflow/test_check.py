@@ -77,7 +77,7 @@ def test_no_step_wait_or_child_is_begun_and_none_is_called(app: Rowlock, url: st
         @app.task(name="child")
         async def child() -> None: ...
 
-        @app.workflow(name="w", retry=ONCE)
+        @app.workflow(name="w", retry=ONCE, fails_on=ValueError)
         async def w(ctx: Context, ends: str) -> None:
             assert current_job().id == ctx.id
             ctx.state["ends"] = ends

@@ -262,13 +262,13 @@ def test_a_workflow_may_be_a_child_and_have_children(app: Rowlock, db: Db) -> No
 def test_a_child_that_is_a_workflow_undoes_before_its_failure_is_told(app: Rowlock) -> None:
     said: list[str] = []
 
-    @app.workflow(name="inner")
+    @app.workflow(name="inner", fails_on=ValueError)
     async def inner(ctx: Context) -> None:
         ctx.undo(said.append, "undone")
         await ctx.sleep(MOMENT)
         raise ValueError("no")
 
-    @app.workflow(name="outer")
+    @app.workflow(name="outer", fails_on=ValueError)
     async def outer(ctx: Context) -> None:
         try:
             await ctx.run(inner.bind())
@@ -289,12 +289,12 @@ def test_a_child_that_lives_when_its_workflow_ends_is_cancelled(app: Rowlock, db
     @app.task(name="later")
     def later() -> None: ...
 
-    @app.workflow(name="inner")
+    @app.workflow(name="inner", fails_on=ValueError)
     async def inner(ctx: Context) -> None:
         ctx.undo(undone.append, "inner")
         await ctx.signal("never")
 
-    @app.workflow(name="w")
+    @app.workflow(name="w", fails_on=ValueError)
     async def w(ctx: Context, *, fails: bool) -> str:
         children = ctx.run(later.using(delay=2 * HOUR).bind()), ctx.run(inner.bind())
         await ctx.any(*children, ctx.sleep(HOUR))

@@ -52,7 +52,7 @@ async def waiting(ctx: Context, waits: str) -> None:
 @pytest.fixture
 def app(app: Rowlock) -> Rowlock:
     """An app with a workflow that waits for whatever it is told to, and one that waits for its children."""
-    app.workflow(name="w", retry=LATER)(waiting)
+    app.workflow(name="w", retry=LATER, fails_on=ValueError)(waiting)
 
     @app.task(name="label", queue="slow")
     async def label(number: int) -> None: ...
@@ -225,8 +225,10 @@ def test_a_migration_that_fails_is_named(url: str) -> None:
 
         found = newer.jobs.explain(job.id)
 
-    assert found.code == "changed"
-    assert found.says == "The state of version 1 could not be carried over to version 2: KeyError: 'order'."
+    assert found.code == "fault"
+    assert found.says.startswith(
+        "The state of version 1 could not be carried over to version 2: KeyError: 'order'. Nothing has failed or is "
+    )
 
 
 def test_a_role_that_may_not_read_users_data_is_told_all_but_the_errors(app: Rowlock, db: Db, url: str) -> None:

@@ -29,7 +29,7 @@ def test_a_replay_that_registers_in_another_order_undoes_each_of_them_once(app: 
             raise ConnectionError("once more, after a replay")
         released.append(item)
 
-    @app.workflow(name="shop.checkout", retry=AT_ONCE)
+    @app.workflow(name="shop.checkout", retry=AT_ONCE, fails_on=ValueError)
     async def checkout(ctx: Context) -> None:
         async def one(item: str) -> None:
             await ctx.step(reserve, item)

@@ -54,7 +54,7 @@ def test_what_a_stopped_worker_has_not_undone_the_next_one_undoes(
                 await asyncio.Event().wait()
         log.append(what)
 
-    @app.workflow(name="w")
+    @app.workflow(name="w", fails_on=ValueError)
     async def w(ctx: Context) -> None:
         for what in "abc":
             ctx.undo(release, what)
@@ -112,7 +112,7 @@ def test_a_cancel_does_not_stop_an_undo(app: Rowlock, db: Db, how: str) -> None:
         current_job().check()
         log.append("end")
 
-    @app.workflow(name="w")
+    @app.workflow(name="w", fails_on=ValueError)
     async def w(ctx: Context) -> None:
         ctx.undo(slow_in_a_thread)
         ctx.undo(slow)  # first: an attempt is stopped once, and never in a thread
@@ -224,7 +224,7 @@ def test_whatever_an_undo_raises_is_an_error_of_that_undo(app: Rowlock, error: B
         log.append("odd")
         raise error
 
-    @app.workflow(name="w", retry=Retry(attempts=2, base=timedelta(0)))
+    @app.workflow(name="w", retry=Retry(attempts=2, base=timedelta(0)), fails_on=ValueError)
     async def w(ctx: Context) -> None:
         ctx.undo(log.append, "first")
         ctx.undo(odd)
@@ -242,7 +242,7 @@ def test_what_could_not_be_undone_is_said_of_one_that_is_cancelled_meanwhile_too
         job.cancel()
         raise ValueError("it does not open")
 
-    @app.workflow(name="w", retry=ONCE)
+    @app.workflow(name="w", retry=ONCE, fails_on=ValueError)
     async def w(ctx: Context) -> None:
         ctx.undo(stuck)
         raise ValueError("no")
@@ -256,7 +256,7 @@ def test_what_could_not_be_undone_is_said_of_one_that_is_cancelled_meanwhile_too
 def test_a_task_that_the_code_has_left_behind_does_not_make_an_undo_wait(app: Rowlock) -> None:
     log: list[str] = []
 
-    @app.workflow(name="w", retry=AT_ONCE)
+    @app.workflow(name="w", retry=AT_ONCE, fails_on=ValueError)
     async def w(ctx: Context) -> None:
         async def stubborn() -> None:
             for _ in range(2):

@@ -118,6 +118,7 @@ class DeclaringWorkflows:
         aliases: Sequence[str] = (),
         keep: Keep | None = None,
         expires: timedelta | None = None,
+        fails_on: type[BaseException] | Sequence[type[BaseException]] = (),
     ) -> WorkflowDecorator: ...
 
     def __call__(
@@ -132,11 +133,14 @@ class DeclaringWorkflows:
         aliases: Sequence[str] = (),
         keep: Keep | None = None,
         expires: timedelta | None = None,
+        fails_on: type[BaseException] | Sequence[type[BaseException]] = (),
     ) -> Any:
         """Declare a workflow. Its name is `module.function` unless given; versions of one name live side by side.
 
         Code that calls other steps, or in another order, is the next `version`; keep the old one while its jobs live.
-        `retry` is for its steps, unless they say otherwise. `aliases` are names it had before.
+        `retry` is for its steps, unless they say otherwise. `aliases` are names it had before. A workflow fails, and is
+        undone, when its code lets the failure of a step, a child or a signal's time-out pass, or an error named in
+        `fails_on`. Any other error is a fault of the code: the workflow is blocked, and tried again.
         """
 
         def declare(function: Callable[..., Coroutine[Any, Any, Any]]) -> Workflow[..., Any]:
@@ -148,6 +152,7 @@ class DeclaringWorkflows:
                 aliases=tuple(aliases),
                 keep=keep,
                 expires=expires,
+                fails_on=tuple(fails_on) if isinstance(fails_on, Sequence) else (fails_on,),
             )
             workflow: Workflow[..., Any] = Workflow(function, spec, version=version)
             self._add(workflow)

@@ -22,6 +22,7 @@ class SafeLogger(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name))
+        self.isEnabledFor = self.logger.isEnabledFor  # type: ignore[method-assign]  # asked for each job: one call, not two
 
     def log(  # type: ignore[override]  # with what we use, and no more
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from rowlock.explain.phrases import because, command, error_of, instant_of, listed
@@ -100,8 +101,8 @@ def how_it_is_ended(situation: Situation, record: JobRecord) -> Iterator[Cause]:
 # Code
 
 
-def how_its_code_differs(record: JobRecord) -> Cause | None:
-    """The cause of a workflow that waits for code which fits its record; None for any other."""
+def what_blocks_it(record: JobRecord, at: datetime) -> Cause | None:
+    """The cause of a workflow that waits for code which fits its record, or has no fault; None for any other."""
     reason = record.reason or ""
     if record.version is None:
         return None
@@ -110,9 +111,15 @@ def how_its_code_differs(record: JobRecord) -> Cause | None:
         difference, _, remedy = reason.removeprefix(_CHANGED).partition(_REMEDY)
         do = f"deploy {remedy.rstrip('.')}; {command('workflows', 'check', '--app', 'MODULE')} finds all of them"
         return Cause("changed", f"Its code has changed since it began: {difference}.", do, facts)
-    if reason.startswith("the state of version"):
-        said, _, _ = reason.partition("; ")
-        return Cause("changed", f"{said[:1].upper()}{said[1:]}.", "fix the migration, and deploy it", facts)
+    if record.state == "waiting" and record.started_at is not None and record.run_at > record.started_at:
+        said, _, remedy = reason.rpartition("; ")
+        said = said or remedy
+        says = (
+            f"{said[:1].upper()}{said[1:]}. Nothing has failed or is undone because of that; it is tried again at "
+            f"{instant_of(record.run_at, at)}, and by new code."
+        )
+        do = f"fix it, and deploy, or name the error in fails_on=; its traceback: {command('jobs', 'show', record.id)}"
+        return Cause("fault", says, do, facts | {"next_try": record.run_at})
     return None
 
 

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from rowlock.errors import InvalidArguments, TaskError
 from rowlock.explain.missing import why_nobody_can_claim
-from rowlock.explain.parked import how_it_is_ended, how_its_code_differs, is_parked, what_it_waits_for
+from rowlock.explain.parked import how_it_is_ended, is_parked, what_blocks_it, what_it_waits_for
 from rowlock.explain.phrases import a_worker, because, command, instant_of, last_error, listed, who_died
 from rowlock.model.explain_facts import Candidate, JobLock, Situation
 from rowlock.model.explanation import Cause
@@ -174,7 +174,7 @@ def _lacks_code(situation: Situation, record: JobRecord, *, fits: bool) -> Cause
         return _unknown_code(situation, record, f"It waits for the code of {_code(record)}")
     if (record.reason or "").startswith("a workflow needs a version"):
         return _unversioned(record)
-    if (differs := how_its_code_differs(record)) is not None:
+    if (differs := what_blocks_it(record, situation.at)) is not None:
         return differs
     # The reason names the task; the sentence does, too.
     said = (record.reason or "").partition(": ")[2] or record.reason or "no worker said why"

@@ -37,6 +37,7 @@ Code = Literal[
     "unversioned",
     "misfit",
     "changed",
+    "fault",
     "code_is_there",
     "signal",
     "children",

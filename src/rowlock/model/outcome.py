@@ -53,11 +53,14 @@ class HandedBack:
 class Blocked(NamedTuple):
     """The job waits, visible: for `code`, as this worker's does not fit it, or for the end of a `pause` of its task.
 
-    A `suspect` has stopped two workers, and waits for one that runs no other such job.
+    A `suspect` has stopped two workers, and waits for one that runs no other such job. A workflow whose attempt met a
+    fault of its code or its surroundings, described in `failure`, is tried again after `delay` as well.
     """
 
     waits_for: Literal["code", "pause", "suspect"]
     reason: str
+    failure: str | None = None
+    delay: timedelta | None = None
 
 
 class Parked(NamedTuple):
@@ -93,6 +96,6 @@ def size_of(outcome: Unsettled) -> int:
     """About how many characters it takes to store an outcome."""
     if isinstance(outcome, Succeeded):
         return len(outcome.result) if outcome.result else 0
-    if isinstance(outcome, Failed | Retried):
-        return len(outcome.failure)
+    if isinstance(outcome, Failed | Retried | Blocked):
+        return len(outcome.failure or "")
     return len(outcome.args) + len(outcome.state) if isinstance(outcome, Restarted) else 0

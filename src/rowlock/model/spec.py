@@ -68,7 +68,8 @@ class Keep:
 class TaskSpec:
     """A task as it is declared. With a `version` it is a workflow, and `retry` is for its steps.
 
-    `attempts` is how many a job of it has: one if it is a workflow, for that is not retried as a whole.
+    `attempts` is how many a job of it has: one if it is a workflow, for that is not retried as a whole. `fails_on` are
+    the errors of its own code that a workflow fails of, and is undone for; any other one blocks it.
     """
 
     name: str
@@ -82,6 +83,7 @@ class TaskSpec:
     expires: timedelta | None = None
     breaker: Breaker | None = None
     version: int | None = None
+    fails_on: tuple[type[BaseException], ...] = ()
     attempts: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +92,7 @@ class TaskSpec:
         if self.version is not None:
             check_version(self.version)
         _check_retry(self.retry)
+        _check_errors("fails_on", self.fails_on)
         object.__setattr__(self, "attempts", self.retry.attempts if self.version is None else 1)
         check_queue(self.queue)
         check_priority(self.priority)
@@ -190,6 +193,12 @@ def _check_retry(retry: object) -> None:
     if not isinstance(retry, Retry):
         attempts = retry if type(retry) is int else 3
         raise InvalidOption(f"retry={shown(retry)} must be a Retry; write retry=Retry(attempts={attempts})")
+
+
+def _check_errors(name: str, errors: object) -> None:
+    kinds = errors if isinstance(errors, tuple) else (errors,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise InvalidOption(f"{name}={shown(errors)} must be a class of errors, or several; write {name}=[ValueError]")
 
 
 def _check_span(name: str, value: object) -> None:

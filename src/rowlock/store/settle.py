@@ -206,13 +206,14 @@ def return_workflows(attempts: Sequence[tuple[ClaimedJob, Returned]], *, told: M
         ((job.id, job.token, *_workflow_return_columns(outcome), told.get(job.token)) for job, outcome in attempts),
         key=itemgetter(0, 1),
     )
-    ids, tokens, delays, waits_for, reasons, parked, wakes_at, since, undoing, said = zip(*rows, strict=True)
+    ids, tokens, delays, failures, waits_for, reasons, parked, wakes_at, since, undoing, said = zip(*rows, strict=True)
     return Query(
         "workflow_return",
         {
             "ids": plain_array(ids),
             "tokens": plain_array(tokens),
             "delays": array(delays),
+            "failures": array(failures),
             "waits_for": array(waits_for),
             "reasons": array(reasons),
             "parked": plain_array(parked),
@@ -227,17 +228,19 @@ def return_workflows(attempts: Sequence[tuple[ClaimedJob, Returned]], *, told: M
 
 def _workflow_return_columns(
     outcome: Returned,
-) -> tuple[str | None, str | None, str | None, str, str | None, str | None, str]:
-    """Delay, what it waits for and why, whether it parks, until when, what it has seen, whether it is being undone."""
+) -> tuple[str | None, str | None, str | None, str | None, str, str | None, str | None, str]:
+    """Delay, failure, what it waits for and why; whether it parks, until when, what it has seen; if it is undone."""
     match outcome:
         case Parked(wakes_at, waits_for, since, undoing):
-            return None, waits_for, None, "true", None if wakes_at is None else str(wakes_at), since, str(undoing)
+            count = None if wakes_at is None else str(wakes_at)
+            return None, None, waits_for, None, "true", count, since, str(undoing)
         case Snoozed(delay) | Retried(_, delay):
-            return interval(delay), None, None, "false", None, None, "false"
+            return interval(delay), None, None, None, "false", None, None, "false"
         case HandedBack():
-            return None, None, None, "false", None, None, "true"
-        case Blocked(waits_for, reason):
-            return None, waits_for, reason, "false", None, None, "true"
+            return None, None, None, None, "false", None, None, "true"
+        case Blocked(waits_for, reason, failure, delay):
+            later = None if delay is None else interval(delay)
+            return later, failure, waits_for, reason, "false", None, None, "true"
         case Restarted():
             raise TypeError("a restart is written by a statement of its own")
         case _:

@@ -1,4 +1,4 @@
-"""Upkeep of jobs: rescue those of dead workers, and end the expired."""
+"""Upkeep of jobs: rescue those of dead workers, end the expired, try blocked workflows again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rowlock.model.spec import Keep
 from rowlock.store.claim import SUSPECT_FROM
 from rowlock.store.query import Query, first, interval, plain_array
 
-# Jobs that one statement ends.
+# Jobs that one statement ends, and workflows that one makes ready again.
 EXPIRED_AT_ONCE = 1_000
+UNBLOCKED_AT_ONCE = 500
 
 
 def orphans(
@@ -73,3 +74,13 @@ def expire(*, keep: timedelta, limit: int = EXPIRED_AT_ONCE, without: Iterable[s
 def peek_expired(*, without: Iterable[str] = ()) -> Query[str]:
     """The id of the job that would be ended first, if there is one."""
     return Query("expired_peek", {"without": plain_array(without)}, first)
+
+
+def unblock(*, limit: int = UNBLOCKED_AT_ONCE, without: Iterable[str] = ()) -> Query[int]:
+    """Make ready again a chunk of the workflows that met a fault, and are due to be tried again; returns how many."""
+    return Query("workflow_unblock", {"limit": str(limit), "without": plain_array(without)}, first)
+
+
+def peek_blocked(*, without: Iterable[str] = ()) -> Query[str]:
+    """The id of the workflow that would be released first, if there is one."""
+    return Query("blocked_peek", {"without": plain_array(without)}, first)

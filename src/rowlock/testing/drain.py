@@ -306,6 +306,8 @@ class _Drain:
 
     def _take_up(self) -> Conversation[ClaimedJob | None]:
         """A job that waited for code, and now has it."""
+        if (yield upkeep.unblock())[0]:
+            return (yield from self._claim())
         tasks = sorted(self._handlers)
         names: Sequence[str] = (yield queues.blocked(tasks)) if self._queues is None else self._queues.names
         rows = yield claim.take_up(queues=names, tasks=tasks, limit=1, worker=self._worker)

@@ -121,7 +121,7 @@ class Caller:
         except BaseException as error:  # a fault of ours: it waits for code without it; failed, it would not be undone
             row = attempt.row
             log.exception("%s %s: its attempt could not be brought to an end", row.task, row.id, extra=log_fields(row))
-            return Blocked("code", f"its attempt could not be brought to an end: {describe(error).message}")
+            return workflow.fault(row, error, "its attempt could not be brought to an end: {}")
         if state is not None and attempt.lost is None:  # else nobody settles it, and takes it away
             self._memory.last_states[attempt.row.token] = state
         return outcome

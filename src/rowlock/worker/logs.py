@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from typing import Final, NamedTuple, assert_never
 
 from rowlock.db.safe_logger import SafeLogger
@@ -76,8 +77,8 @@ class AttemptLog:
                 self._failed(row, outcome, took, error)
             case Retried():
                 self._retried(row, outcome, took, error)
-            case Blocked("code", reason):
-                self._grouped(row, _Group(_CODE, row.task, reason))
+            case Blocked("code"):
+                self._blocked(row, outcome, took, error)
             case Blocked("pause", reason):
                 self._grouped(row, _Group(_PAUSE, row.task, reason))
             case Cancelled("expired" as reason):
@@ -124,6 +125,23 @@ class AttemptLog:
                 error=error,
                 # The last failure always has it. That of one before is in the job's record, and in the log at DEBUG.
                 with_traceback=log.isEnabledFor(logging.DEBUG),
+            )
+
+    def _blocked(self, row: ClaimedJob, outcome: Blocked, took: float, error: BaseException | None) -> None:
+        if outcome.failure is None:
+            self._grouped(row, _Group(_CODE, row.task, outcome.reason))
+        elif log.isEnabledFor(logging.ERROR):
+            fields = log_fields(row) | {"outcome": "blocked", "seconds": took, "reason": outcome.reason}
+            log_failure(
+                log,
+                logging.ERROR,
+                (
+                    "%s %s is blocked, and tried again in %s and by new code: %s",
+                    *(row.task, row.id, span(outcome.delay or timedelta(0)), outcome.reason),
+                ),
+                fields,
+                recalled(outcome.failure),
+                error=error,
             )
 
     def _grouped(self, row: ClaimedJob, group: _Group) -> None:

@@ -116,11 +116,11 @@ class StepRecorder:
                 self.last_states.pop(row.token, None)
 
     def _grow(self, row: ClaimedJob, records: Sequence[StepUpdate]) -> None:
-        """Count what is to be written; WorkflowError if it is too much. What undoes must not be stopped."""
+        """Count what is to be written; WorkflowError if it is too much, but for what undoes, and what has failed."""
         grows = sum(map(_size, records))
         before = self.size(row)
         size = before + grows
-        if size > LARGEST_RECORD and not all(record.kind in _UNDOING for record in records):
+        if size > LARGEST_RECORD and not all(record.kind in _UNDOING or record.state == "failed" for record in records):
             raise WorkflowError(
                 f"the workflow would remember {size / 2**20:.0f} MiB, more than {LARGEST_RECORD // 2**20}; keep what "
                 "is large in a table or store of your own and return its place, or start over with ctx.restart(…)"

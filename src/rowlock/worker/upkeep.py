@@ -78,6 +78,7 @@ def chores(
 def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, rescuer: Rescuer) -> dict[str, Chore]:
     """What one worker does for all, by the name of its duty: done by each, it would cost the square of the fleet."""
     unending, unfree, kept = LeftOut("expired job", "ended"), LeftOut("paused job", "released"), LeftOut("key", "freed")
+    blocked = LeftOut("blocked workflow", "released")
     return {
         "lost": Chore("rescue of the lost", sweep * 12, lambda connection: rescuer.sweep(connection, lost=True)),
         "waiters": Chore("clearing away waiters", timedelta(minutes=10), clear_waiters),
@@ -86,6 +87,9 @@ def _of_the_fleet(sweep: timedelta, actor: str, keep: Keep, longest: timedelta, 
             "ending expired jobs",
             sweep * 2,
             lambda connection: expire(connection, keep=keep, longest=longest, left_out=unending),
+        ),
+        "blocked": Chore(
+            "trying blocked workflows again", sweep, lambda connection: unblock(connection, left_out=blocked)
         ),
         "failures": Chore("forgetting failures", timedelta(hours=1), forget_failures),
         "keys": Chore("freeing keys", timedelta(minutes=1), lambda connection: free_keys(connection, left_out=kept)),
@@ -171,6 +175,18 @@ def expire(
     )
     if ended:
         log.info("cancelled %d jobs that had expired before anybody started them", ended)
+
+
+def unblock(connection: ReconnectingSyncConnection, *, left_out: LeftOut | None = None) -> None:
+    """Release workflows that met a fault of their code or their surroundings, when they are due to be tried again."""
+    in_chunks(
+        connection,
+        do=lambda limit, without: upkeep.unblock(limit=limit, without=without),
+        peek=lambda without: upkeep.peek_blocked(without=without),
+        size=upkeep.UNBLOCKED_AT_ONCE,
+        most=_RELEASES,
+        left_out=left_out or LeftOut("blocked workflow", "released"),
+    )
 
 
 def forget_failures(connection: ReconnectingSyncConnection) -> None:

@@ -1,7 +1,8 @@
 """Workflow attempt: one attempt, from what the workflow remembers to its outcome.
 
 Its code runs from the top; the results of what it did before come from the record. It ends by parking, or for good; if
-it fails or is cancelled, it undoes first what it has registered.
+it fails or is cancelled, it undoes first what it has registered. A fault of the code, or of what is around it, ends
+nothing: the workflow is blocked, and tried again.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +18,9 @@ from rowlock.errors import (
     Cancel,
     ChildCancelled,
     ChildFailed,
+    Interruption,
     LeaseLost,
+    RetryAfter,
     SignalTimeout,
     Snooze,
     StepFailed,
@@ -36,6 +40,12 @@ from rowlock.workflow.worker_interface import AttemptHandle, Environment
 
 # A workflow that so many workers died of has failed, and is undone; if as many more die of that, it is left as it is.
 MOST_CRASHES = 3
+
+# What a workflow may fail of without declaring it.
+_BUSINESS = (StepFailed, ChildFailed, ChildCancelled, SignalTimeout)
+# A fault is tried again after so long, and after twice as long each time.
+_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=5), timedelta(minutes=15)
+_MOST_DOUBLED = 8
 
 # Calls a workflow's function, which has its context, with the arguments, inside of whatever is around it.
 Calls = Callable[[Callable[..., Any]], Awaitable[object]]
@@ -102,12 +112,8 @@ async def _carried_over(row: ClaimedJob, handler: Handler, environment: Environm
             state = carry(state)
         carried = json.dumps(state, allow_nan=False)
     except BaseException as error:  # the functions are the user's: Cancel and SystemExit are no state either
-        fault = describe(error)
-        return Blocked(
-            "code",
-            f"the state of version {row.version} could not be carried over to version {handler.version}: {fault.type}: "
-            f"{fault.message}; fix the migration",
-        )
+        versions = f"the state of version {row.version} could not be carried over to version {handler.version}"
+        return fault(row, error, f"{versions}: {{}}; fix the migration")
     if left := history.open_children():
         await environment.store.abandon(left)
     return Restarted(row.args, handler.version or 1, carried)
@@ -121,66 +127,133 @@ async def _brought_to_end(
 ) -> _Verdict:
     """Run the code until it returns, raises, or is ended; `on_error` is called with an error as it was raised."""
     execution.begin()
-    verdict: _Verdict | None = None
     try:
-        verdict = _succeeded(execution, await call(partial(_code, execution)))
-    except asyncio.CancelledError as error:
-        if execution.ending is not None or execution.held.cancel_requested:
-            execution.forget_cancellation()
-        elif execution.was_stopped:
-            raise
-        else:
-            verdict = _raised(execution, error)
-    except LeaseLost:
-        verdict = HandedBack()
-    except BaseException as error:
-        if on_error is not None:
-            on_error(error)
-        verdict = _raised(execution, error)
+        verdict = await _verdict_of(execution, call, on_error)
     finally:
         await execution.close()
-    if execution.is_stopping and execution.ending is None:
-        # The worker cancelled the attempt, and the code made something else of that. Its verdict counts for nothing:
-        # the next attempt comes to one that was not disturbed.
+    if execution.is_disturbed and execution.ending is None:
+        # The attempt was cancelled, and the code made something else of that. Its verdict counts for nothing: the next
+        # attempt comes to one that was not disturbed.
         return HandedBack()
+    if isinstance(verdict, Blocked) and not execution.has_ended:  # it has not come to all that it is to undo
+        return verdict
     return _by_decision(execution, verdict if execution.fault is None else _raised(execution, execution.fault))
 
 
-def _code(execution: Execution, *args: object, **kwargs: object) -> Awaitable[object]:
+async def _verdict_of(
+    execution: Execution, call: Calls, on_error: Callable[[BaseException], object] | None
+) -> _Verdict | None:
+    """What the code comes to; None where it was ended, or disturbed, before it came to an end by itself."""
+    try:
+        result = await call(partial(_code, execution))
+    except asyncio.CancelledError as error:
+        if execution.ending is None and not execution.held.cancel_requested:
+            if execution.was_stopped:
+                raise
+            return _raised(execution, error)
+        execution.forget_cancellation()
+        return None
+    except LeaseLost:
+        return HandedBack()
+    except BaseException as error:
+        if on_error is not None:
+            on_error(error)
+        return _judged(execution, error)
+    # What is around the code may have swallowed its error.
+    return _succeeded(execution, result) if execution.raised is None else _judged(execution, execution.raised)
+
+
+def _judged(execution: Execution, error: BaseException) -> _Verdict | None:
+    if execution.ending is not None or execution.is_disturbed:
+        return None
+    if error is execution.raised or isinstance(error, Interruption):
+        return _raised(execution, error)
+    return _fault(execution, error, "what is around its code raised {}")
+
+
+async def _code(execution: Execution, *args: object, **kwargs: object) -> object:
     execution.enter()
-    called: Awaitable[object] = execution.handler.function(Context(execution), *args, **kwargs)
-    return called
+    try:
+        return await execution.handler.function(Context(execution), *args, **kwargs)
+    except BaseException as error:
+        execution.raised = error
+        raise
+    finally:
+        execution.has_ended = True
 
 
 def _succeeded(execution: Execution, result: object) -> _Verdict:
-    if not execution.replays:
-        execution.check_end()
+    if not execution.replays and (blocked := _past_its_record(execution, "the code has come to its end")) is not None:
+        return blocked
     try:
         execution.state_json()
         return Succeeded(execution.handler.result.encode(result), undoable=bool(execution.undos))
     except Exception as error:  # of a result that cannot be stored, or of its own serializer
-        return _Failure(describe(error).to_json(), "result")
+        return _fault(execution, error, "what it returns does not fit: {}; its steps are done, and stay so")
+
+
+def _past_its_record(execution: Execution, does: str) -> Blocked | None:
+    """The workflow is blocked if its record goes on where its code ends."""
+    try:
+        execution.check_end(does)
+    except WorkflowChanged as changed:
+        return Blocked("code", reason_of(str(changed)))
+    return None
 
 
 def _raised(execution: Execution, error: BaseException) -> _Verdict:
     match error:
         case WorkflowChanged():
             return Blocked("code", reason_of(str(error)))
+        case Snooze() | RetryAfter():
+            return Snoozed(error.delay)
+        case Restart():
+            does = "the code restarts"
+        case _:
+            does = f"the code raises {describe(error).first_line}"
+    return _past_its_record(execution, does) or _ended_by(execution, error)
+
+
+def _ended_by(execution: Execution, error: BaseException) -> _Verdict:
+    match error:
         case Restart() if not execution.replays:
             return _restarted(execution, error.arguments)
-        case Snooze():
-            return Snoozed(error.delay)
         case Cancel():
             return _Failure(None, reason_of(error.reason))
-        case _:
+        case _ if _is_business(error, (*_BUSINESS, *execution.handler.spec.fails_on)):
             return _Failure(describe(error).to_json(), "raised", _step_behind(error))
+        case _:
+            says = "its code raised {}; a workflow fails only of errors named in fails_on="
+            return _fault(execution, error, says)
+
+
+def _is_business(error: BaseException, declared: tuple[type[BaseException], ...]) -> bool:
+    """Whether a workflow may fail of it: a group, if it may of each of its errors."""
+    if isinstance(error, declared):
+        return True
+    return isinstance(error, BaseExceptionGroup) and all(_is_business(one, declared) for one in error.exceptions)
+
+
+def _fault(execution: Execution, error: BaseException, says: str) -> Blocked:
+    return fault(execution.held.row, error, says, failures=0 if execution.has_progressed else None)
+
+
+def fault(row: ClaimedJob, error: BaseException, says: str, *, failures: int | None = None) -> Blocked:
+    """What a fault of the code or of its surroundings comes to; `says` has {} where the error stands.
+
+    `failures` is how many there were since something was recorded, if that is not what stands on the row.
+    """
+    failure = describe(error)
+    doubled = min(row.failures if failures is None else failures, _MOST_DOUBLED)
+    delay = min(_FIRST_DELAY * 2**doubled, _LONGEST_DELAY)
+    return Blocked("code", reason_of(says.replace("{}", failure.first_line)), failure.to_json(), delay)
 
 
 def _restarted(execution: Execution, arguments: str) -> _Verdict:
     try:
         return Restarted(arguments, execution.handler.version or 1, execution.state_json())
     except WorkflowError as error:
-        return _Failure(describe(error).to_json(), "raised")
+        return _fault(execution, error, "it cannot restart: {}")
 
 
 def _step_behind(error: BaseException) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from rowlock.errors import LeaseLost, WorkflowChanged, WorkflowError
@@ -51,6 +51,9 @@ class Execution:
         self.ending: StopReason | None = None
         self.changed: WorkflowChanged | None = None
         self.fault: Exception | None = None  # why it could not park
+        self.raised: BaseException | None = None  # by the code itself, whatever is around it makes of that
+        self.has_progressed = False  # something was recorded in this attempt
+        self.has_ended = False  # the code, by itself or because it was ended
         self.state: dict[str, Any] = self._carried()
         self._since = loaded.at
         self._written_state = json.dumps(self.state)
@@ -59,7 +62,8 @@ class Execution:
         self._main: asyncio.Task[Any] | None = None
         self._lazy: list[StepUpdate] = []
         self._children: list[str] = []  # enqueued by this attempt
-        self._written = len(self.history)
+        self._room = MOST_STEPS - len(self.history)
+        self._counted: set[str] = set()  # keys of what is new
         self._active = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Future[None], Pending] = {}
@@ -150,11 +154,18 @@ class Execution:
         written, self._lazy = list({record.key: record for record in (*self._lazy, *records)}.values()), []
         if not written:
             return
-        self._count(sum([not self.history.knows(record.key) for record in written]))
-        state = self.state_json()
+        self.count([record.key for record in written])
+        fault: WorkflowError | None = None
+        try:
+            state = self.state_json()
+        except WorkflowError as error:  # what is done is written all the same
+            fault, state = error, self._written_state
         changed = state if state != self._written_state else None
         await self.environment.store.record(self.held.row, written, state=changed)
         self._written_state = state
+        self.has_progressed = True
+        if fault is not None:
+            self._fail(fault)
 
     def state_json(self) -> str:
         """`ctx.state` as JSON."""
@@ -175,12 +186,14 @@ class Execution:
             return None  # the next attempt makes it again
         return state if state != self._written_state else None
 
-    def _count(self, records: int) -> None:
-        self._written += records
-        if self._written > MOST_STEPS and not self.is_undoing:
+    def count(self, keys: Iterable[str]) -> None:
+        """These are remembered, or about to be: WorkflowError if that is more than a workflow may remember."""
+        self._counted.update([key for key in keys if not self.history.knows(key)])
+        if len(self._counted) > self._room and not self.is_undoing:
             raise WorkflowError(
-                f"this workflow has {self._written:,} steps, and {MOST_STEPS:,} is the most that one remembers; go on "
-                "with a fresh history by ctx.restart(…), or give parts of the work to children"
+                f"this workflow has {MOST_STEPS - self._room + len(self._counted):,} steps, and {MOST_STEPS:,} is the "
+                "most that one remembers; go on with a fresh history by ctx.restart(…), or give parts of the work to "
+                "children"
             )
 
     async def hold(self, pending: Pending) -> Any:  # noqa: ANN401  what it has come to
@@ -189,7 +202,7 @@ class Execution:
         if result is None:
             if children := pending.children():
                 await self.gate()
-                self._count(len(children))
+                self.count([child.key for child in children])
                 with self.busy():
                     await self.environment.store.spawn(self.held.row, children)
                 self._children += [child.job.id for child in children]
@@ -201,6 +214,8 @@ class Execution:
             await self.gate()
             with self.busy():
                 await self.write(result.records)
+        if isinstance(result.error, WorkflowChanged):
+            raise self.block(result.error)
         if result.error is not None:
             raise result.error
         return result.value
@@ -337,6 +352,12 @@ class Execution:
         """Whether its worker stops, or has lost the job, and has cancelled the attempt for that."""
         return self.was_stopped and (self.environment.is_draining() or self.held.lost is not None)
 
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the attempt was cancelled from outside, so that what its code makes of that says nothing."""
+        is_cancelled = self.held.cancel_requested and not self.held.row.cancelling
+        return self.is_stopping or (self.was_stopped and is_cancelled)
+
     async def remember_sleeps(self) -> None:
         """Write down at the end which sleeps are over: the rest of what was put off is of no use any more."""
         if any(record.kind == "sleep" for record in self._lazy):
@@ -348,10 +369,10 @@ class Execution:
             while self._main.cancelling():
                 self._main.uncancel()
 
-    def check_end(self) -> None:
-        """The code has returned: the record must not go on."""
+    def check_end(self, does: str) -> None:
+        """The code has ended so: the record must not go on."""
         try:
-            self.history.check_end()
+            self.history.check_end(does)
         except WorkflowChanged as changed:
             raise self.block(changed) from None
 

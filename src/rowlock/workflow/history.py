@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rowlock.errors import WorkflowChanged
+from rowlock.model.failure import describe
 from rowlock.model.workflow.step import StepKind, StoredStep
 from rowlock.workflow.branch import Branch, CallSite, path_of
 
@@ -86,12 +87,20 @@ class History:
         """Whether the record of a branch has a call at this position, or after it."""
         return self._last.get(path, 0) >= position
 
-    def check_end(self, does: str = "the code has come to its end") -> None:
+    def check_end(self, does: str) -> None:
         """This is the last that the code does: WorkflowChanged if the record goes on."""
         if self._unasked:
             step = min(self._unasked.values(), key=lambda step: step.position)
             place = CallSite(step.key, "", step.position)
             raise _changed(place, does, f"the record goes on with {_written_state(step)}")
+
+
+def misfit(key: str, error: BaseException) -> WorkflowChanged:
+    """What is recorded of a call does not fit what the code says that it returns."""
+    return WorkflowChanged(
+        f"changed code: what {key!r} has returned is recorded, and does not fit what the code expects of it now: "
+        f"{describe(error).first_line}. {_REMEDY}"
+    )
 
 
 def _changed(place: CallSite, code: str, record: str) -> WorkflowChanged:

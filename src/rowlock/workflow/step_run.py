@@ -28,6 +28,7 @@ from rowlock.store.query import Conversation
 from rowlock.store.workflows import steps as store
 from rowlock.workflow import logs
 from rowlock.workflow.branch import CallSite, inside_step
+from rowlock.workflow.history import misfit
 from rowlock.workflow.waits import NextTry
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _LONGEST_NAME = 200
 # What both ways to write JSON write alike: they must, for an enumeration may come back as what it stands for.
 _SCALARS = frozenset({str, int, bool, type(None)})
 _PLAIN = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+_ANY_RESULT = Result.untyped("the result of a step")
 
 _infos: WeakKeyDictionary[Callable[..., Any], FunctionInfo] = WeakKeyDictionary()
 
@@ -134,12 +137,13 @@ async def run(execution: Execution, work: StepCall, step: StoredStep | None) -> 
     if step is not None and step.state == "done":
         if execution.has_replayed_many():
             await execution.let_others_run()
-        return work.info.result.decode(step.value)
+        return _decoded(execution, work, step.value)
     if step is not None and step.state == "failed":
         raise _failed(step.key, step.error, step.attempts)
     if step is not None and not step.due:
         await execution.hold(NextTry())
     await execution.gate()
+    execution.count([work.place.key])  # before it runs: what cannot be recorded would be done again and again
     return await _try(execution, work, 0 if step is None else step.attempts)
 
 
@@ -163,10 +167,28 @@ async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # n
                 raise _failed(record.key, record.error, record.attempts) from error
         else:
             if not is_written:
-                await execution.write([_done(work, text, failures, time.perf_counter() - began)])
-            return work.info.result.decode(text)
+                await _keep(execution, work, _done(work, text, failures, time.perf_counter() - began))
+            return _decoded(execution, work, text)
     await execution.hold(NextTry())
     return None
+
+
+async def _keep(execution: Execution, work: StepCall, done: StepUpdate) -> None:
+    """Record what a step has returned; it has failed if there is no room for that, or PostgreSQL refuses it."""
+    try:
+        await execution.write([done])
+    except WorkflowError as error:
+        record = _verdict(work, _Misfit(error), done.attempts, done.ago)
+        await execution.write([record])
+        raise _failed(record.key, record.error, record.attempts) from error
+
+
+def _decoded(execution: Execution, work: StepCall, text: str | None) -> Any:  # noqa: ANN401  what the step returns
+    """A result as it is recorded; where it does not fit, the workflow is blocked until the code does."""
+    try:
+        return work.info.result.decode(text)
+    except Exception as error:  # of a validator of the user's, too
+        raise execution.block(misfit(work.place.key, error)) from None
 
 
 async def _called(execution: Execution, work: StepCall, failures: int, began: float) -> tuple[str | None, bool]:
@@ -248,7 +270,25 @@ def _encoded(work: StepCall, value: object) -> str | None:
     except Interruption:
         raise
     except Exception as fault:  # of a result that cannot be stored, or of its own serializer
-        raise _Misfit(fault) from fault
+        if (text := _refused_by_its_type(work, value)) is None:
+            raise _Misfit(fault) from fault
+        return text
+
+
+def _refused_by_its_type(work: StepCall, value: object) -> str | None:
+    """The JSON of a result that only its annotation refuses; None for any other.
+
+    What the function did is done: its result is kept for code that it fits, and is not computed again.
+    """
+    try:
+        text = _ANY_RESULT.encode(value)
+    except Exception:  # of a value that is not plain JSON, or too long
+        return None
+    try:
+        work.info.result.decode(text)
+    except Exception:  # of a validator of the user's, too
+        return text
+    return None
 
 
 def _verdict(work: StepCall, error: BaseException, failures: int, took: float) -> StepUpdate:

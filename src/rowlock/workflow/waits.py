@@ -18,6 +18,7 @@ from rowlock.errors import ChildCancelled, ChildFailed, SignalTimeout
 from rowlock.model.payload.arguments import Result
 from rowlock.model.workflow.step import NewChild, Signal, StepUpdate, StoredStep
 from rowlock.workflow.branch import CallSite
+from rowlock.workflow.history import misfit
 from rowlock.workflow.signal_schema import PayloadReader
 
 T_co = TypeVar("T_co", covariant=True)
@@ -237,9 +238,12 @@ class ChildWait(Pending):
         step = self._step
         if step is None or step.state == "open":
             return None
-        if step.state == "done":
+        if step.state == "failed":
+            return WaitResult(error=_child_error(step))
+        try:
             return WaitResult(value=self._result.decode(step.value))
-        return WaitResult(error=_child_error(step))
+        except Exception as error:  # of a validator of the user's, too
+            return WaitResult(error=misfit(step.key, error))
 
     def children(self) -> list[NewChild]:
         """Itself, if it is new."""

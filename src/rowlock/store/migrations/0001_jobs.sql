@@ -89,12 +89,14 @@ create table rowlock.jobs (
     constraint args_of_1_mib_at_most check (pg_column_size(args) <= 1048576 + 4 and (
         pg_column_compression(args) is null or claims > 0 or state <> 'ready' or octet_length(args::text) <= 1048576
     )),
-    constraint tags_32_at_most check (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192 and (
+    constraint tags_32_at_most check (tags is null or (cardinality(tags) <= 32 and pg_column_size(tags) <= 8192 and (
         pg_column_compression(tags) is null or claims > 0 or state <> 'ready'
         or octet_length(array_to_string(tags, '')) <= 8192
-    )),
-    -- An empty array has no dimensions.
-    constraint tags_are_a_list_without_null check (coalesce(array_ndims(tags), 1) = 1 and array_position(tags, null) is null)
+    ))),
+    -- An empty array has no dimensions. Most jobs have no tags, and every update checks this again.
+    constraint tags_are_a_list_without_null check (
+        tags is null or (coalesce(array_ndims(tags), 1) = 1 and array_position(tags, null) is null)
+    )
 ) with (
     -- A queue's table is small and churns: vacuum by count of dead rows, not by share, and leave room for HOT updates.
     -- vacuum_truncate is off here and for what comes and goes with jobs: after a flood their files stay as large as they were,
@@ -121,6 +123,9 @@ create index jobs_refused on rowlock.jobs (
     task, queue, (coalesce(version, 0)), (coalesce(reason like 'unknown task%' or reason like 'unknown version%', false)),
     (coalesce(worker, '00000000-0000-0000-0000-000000000000'))
 ) where waits_for = 'code' and coalesce(reason, '') not like 'PostgreSQL refuses to %';
+-- Workflows that met a fault and are tried again after a time: only those have a run_at after they were claimed.
+create index jobs_blocked on rowlock.jobs (run_at)
+    where waits_for = 'code' and version is not null and run_at > started_at;
 -- Jobs that two workers died of, for those who run them one by one.
 create index jobs_suspect on rowlock.jobs (run_at, id) where waits_for = 'suspect';
 -- The children of a workflow.
@@ -615,7 +620,7 @@ create table rowlock.duties (
 insert into rowlock.duties (name)
 values
     ('rescue'), ('schedules'), ('partitions'), ('lost'), ('below'), ('waiters'), ('pauses'), ('expired'), ('failures'), ('keys'),
-    ('retention'), ('merging'), ('minutes'), ('firings'), ('backlog');
+    ('retention'), ('merging'), ('minutes'), ('firings'), ('backlog'), ('blocked');
 
 -- When somebody last looked for dead workers, in milliseconds since 1970. Every worker reads it all the time and one of them
 -- writes it, so it is a sequence: the one thing that PostgreSQL overwrites in place, and that no held snapshot makes slower.

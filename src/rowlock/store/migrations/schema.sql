@@ -119,9 +119,10 @@ create table rowlock.jobs (
     constraint jobs_task_check CHECK (((octet_length(task) >= 1) AND (octet_length(task) <= 200))),
     constraint jobs_version_check CHECK ((version > 0)),
     constraint jobs_waits_for_check CHECK ((waits_for = ANY (ARRAY['children'::text, 'signal'::text, 'code'::text, 'pause'::text, 'suspect'::text]))),
-    constraint tags_32_at_most CHECK (((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192) AND ((pg_column_compression(tags) IS NULL) OR (claims > 0) OR (state <> 'ready'::text) OR (octet_length(array_to_string(tags, ''::text)) <= 8192)))),
-    constraint tags_are_a_list_without_null CHECK (((COALESCE(array_ndims(tags), 1) = 1) AND (array_position(tags, NULL::text) IS NULL)))
+    constraint tags_32_at_most CHECK (((tags IS NULL) OR ((cardinality(tags) <= 32) AND (pg_column_size(tags) <= 8192) AND ((pg_column_compression(tags) IS NULL) OR (claims > 0) OR (state <> 'ready'::text) OR (octet_length(array_to_string(tags, ''::text)) <= 8192))))),
+    constraint tags_are_a_list_without_null CHECK (((tags IS NULL) OR ((COALESCE(array_ndims(tags), 1) = 1) AND (array_position(tags, NULL::text) IS NULL))))
 ) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.0, autovacuum_vacuum_insert_threshold=100000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off, toast.autovacuum_vacuum_scale_factor=0.0, toast.autovacuum_vacuum_threshold=5000);
+CREATE INDEX jobs_blocked ON rowlock.jobs USING btree (run_at) WHERE ((waits_for = 'code'::text) AND (version IS NOT NULL) AND (run_at > started_at));
 CREATE INDEX jobs_cancelling ON rowlock.jobs USING btree (worker) WHERE ((cancel_at IS NOT NULL) AND (state = 'running'::text));
 CREATE INDEX jobs_expiring ON rowlock.jobs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state <> 'running'::text) AND (parent IS NULL) AND ((version IS NULL) OR (claims = 0)));
 CREATE INDEX jobs_parent ON rowlock.jobs USING btree (parent) WHERE (parent IS NOT NULL);

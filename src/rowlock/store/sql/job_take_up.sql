@@ -65,7 +65,7 @@ picked as materialized (
     limit :limit::integer
 )
 update rowlock.jobs
-set state = 'running', waits_for = null, reason = null,
+set state = 'running', waits_for = null, reason = null, run_at = least(run_at, rowlock.now()),
     token = rowlock.token(id, claims), worker = :worker::uuid, claims = claims + 1, started_at = rowlock.now(),
     begun = case when begun is not null then false end, progress = null, wakes_at = null
 where id = any(array(select id from picked))

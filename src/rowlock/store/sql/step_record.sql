@@ -3,7 +3,7 @@
 -- foreign key, a zombie's step was committed after its job had been run again and settled. A lock that others could share would
 -- let this statement wait for them, as for a step in a transaction whose connection is lost; a row that someone else has locked
 -- is skipped, so that it holds up nobody else's steps.
--- What gets on is not what its workers die of: with each step their deaths are counted from zero. A step that is done is never written again, so sending this twice is safe.
+-- What gets on is not what its workers die of, nor what a fault blocks: with each step both are counted from zero. A step that is done is never written again, so sending this twice is safe.
 -- The arrays are read in a CTE of their own, as in job_settle.
 with sent as materialized (
     select
@@ -13,7 +13,7 @@ with sent as materialized (
         :untils::timestamptz[] as untils, :forms::text[] as forms, :ago::interval[] as ago, :signals::uuid[] as signals, :told::text[] as told
 ),
 mine as materialized (
-    select job.id, job.crashes, step.*
+    select job.id, job.crashes > 0 or job.failures > 0 as has_failed, step.*
     from sent
     cross join unnest(
         sent.ids, sent.tokens, sent.keys, sent.positions, sent.kinds, sent.states, sent.inputs, sent.values, sent.errors,
@@ -22,7 +22,7 @@ mine as materialized (
         job, token, key, position, kind, state, input, value, error, attempts, delay, until, form, ago, signal, told
     )
     cross join lateral (
-        select job.id, job.crashes
+        select job.id, job.crashes, job.failures
         from rowlock.jobs as job
         where job.id = step.job and job.token = step.token
         for no key update skip locked
@@ -50,7 +50,8 @@ told as (
     set workflow_state = coalesce(
             (select told from sent)[array_position((select tokens from sent), token)]::json, workflow_state
         ),
-        crashes = case when id = any(array(select id from mine where kind <> 'failure')) then 0 else crashes end
-    where id = any(array(select id from mine where told is not null or (crashes > 0 and kind <> 'failure')))
+        crashes = case when id = any(array(select id from mine where kind <> 'failure')) then 0 else crashes end,
+        failures = case when id = any(array(select id from mine where kind <> 'failure')) then 0 else failures end
+    where id = any(array(select id from mine where told is not null or (has_failed and kind <> 'failure')))
 )
 select token, rowlock.now() from mine;

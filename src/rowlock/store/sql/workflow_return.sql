@@ -3,9 +3,10 @@
 -- what stands on its own row: else it is ready at once. With a step that is due some time, it is ready then; else it waits.
 -- `wakes_at` says on the row that it is parked: where only a time wakes it, no number of wakes is enough.
 -- One that somebody has asked to cancel comes back at once, to be undone, unless that is what it is doing.
+-- One that waits for code because of a fault has its error, and the time when workflow_unblock makes it ready again.
 with sent as materialized (
     select
-        :ids::uuid[] as ids, :tokens::uuid[] as tokens, :delays::interval[] as delays, :waits_for::text[] as waits_for,
+        :ids::uuid[] as ids, :tokens::uuid[] as tokens, :delays::interval[] as delays, :failures::text[] as failures, :waits_for::text[] as waits_for,
         :reasons::text[] as reasons, :parked::boolean[] as parked, :wakes_at::integer[] as wakes_at,
         :since::timestamptz[] as since, :undoing::boolean[] as undoing, :told::text[] as told
 ),
@@ -30,9 +31,9 @@ mine as materialized (
             ) end as due
         from sent
         cross join unnest(
-            sent.ids, sent.tokens, sent.delays, sent.waits_for, sent.reasons, sent.parked, sent.wakes_at, sent.since,
-            sent.undoing, sent.told
-        ) as attempt (job, token, delay, waits_for, reason, parked, wakes_at, since, undoing, told)
+            sent.ids, sent.tokens, sent.delays, sent.failures, sent.waits_for, sent.reasons, sent.parked, sent.wakes_at,
+            sent.since, sent.undoing, sent.told
+        ) as attempt (job, token, delay, failure, waits_for, reason, parked, wakes_at, since, undoing, told)
     ) as attempt
     cross join lateral (
         select job.id, job.queue, job.cancel_at, job.wakes
@@ -44,9 +45,10 @@ mine as materialized (
 written as materialized (
     select
         array_agg(token) as tokens, array_agg(becomes) as becomes, array_agg(waits_for) as waits_for,
-        array_agg(reason) as reasons, array_agg(parked) as parks, array_agg(wakes_at) as wakes_at, array_agg(told) as told,
+        array_agg(reason) as reasons, array_agg(failure) as failures, array_agg(parked) as parks, array_agg(wakes_at) as wakes_at, array_agg(told) as told,
         array_agg(case becomes
             when 'back' then rowlock.now() when 'timed' then due when 'delayed' then rowlock.now() + delay
+            when 'waiting' then rowlock.now() + delay
         end) as run_at
     from mine
 ),
@@ -62,6 +64,12 @@ returned as (
         end,
         reason = (select reasons from written)[array_position((select tokens from written), token)],
         run_at = coalesce((select run_at from written)[array_position((select tokens from written), token)], run_at),
+        failures = failures
+            + ((select failures from written)[array_position((select tokens from written), token)] is not null)::integer,
+        errors = rowlock.add_error(
+            errors, (select failures from written)[array_position((select tokens from written), token)], claims, worker,
+            started_at
+        ),
         wakes_at = case
             when (select becomes from written)[array_position((select tokens from written), token)] = 'waiting'
                 then (select wakes_at from written)[array_position((select tokens from written), token)]
