@@ -542,8 +542,9 @@ def test_events_come_in_pages_too(rowlock: Type, world: World) -> None:
 
 
 def test_failures_are_counted_by_task_and_error_and_show_no_secret(rowlock: Type, db: Db) -> None:
-    secrets = ("hunter22", "swordfish9", "correct1horse")
-    messages = [f"order {n}: cannot log in with password={secret}" for n, secret in enumerate(secrets)]
+    # Without its digits nobody would know it for a key.
+    secrets = [f"AKIA12345678901{name}" for name in ("HORSE", "STAPL", "BATTE")]
+    messages = [f"order {n}: cannot log in with {secret}" for n, secret in enumerate(secrets)]
     errors = [json.dumps({"type": "PermissionError", "message": message, "attempt": 1}) for message in messages]
     *_, last = [put(db, "failed", task="shop.charge", errors=[error]) for error in errors]
 
@@ -553,11 +554,11 @@ def test_failures_are_counted_by_task_and_error_and_show_no_secret(rowlock: Type
     bounded = rowlock("jobs", "failures", "--most", "2")
 
     assert table.out.splitlines()[0].split() == ["jobs", "task", "error", "first", "last", "latest", "job"]
-    assert "3  shop.charge  PermissionError: order #: cannot log in with password=***" in table.out
+    assert "3  shop.charge  PermissionError: order #: cannot log in with ***" in table.out
     assert str(last)[-8:] in table.out
     assert (in_json["groups"][0]["count"], in_json["groups"][0]["example"], in_json["back_to"]) == (3, str(last), None)
-    assert "order 2: cannot log in with password=***" in in_json["groups"][0]["message"]
-    assert "password=correct1horse" in revealed.out
+    assert "order 2: cannot log in with ***" in in_json["groups"][0]["message"]
+    assert secrets[-1] in revealed.out
     assert "counted the 2 failed jobs that ended last, back to" in bounded.err
     assert rowlock("jobs", "failures", "--task", "none").err == "no job that has failed matches\n"
     assert rowlock("jobs", "failures", "--state", "ready").code == 2

@@ -38,6 +38,7 @@ def test_an_open_page_says_what_is_away_and_comes_back(browser: Browser, tmp_pat
         deaf.close()
 
         cluster.stop()
+        expect(banner).to_be_visible()
         expect(banner).to_contain_text("The database does not respond.")
         expect(banner).to_contain_text("what is shown here is from")
         expect(page.locator("main")).to_have_class("is-stale")

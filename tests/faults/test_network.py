@@ -320,6 +320,7 @@ def test_every_kind_of_trouble_passes(scene: Scene, sqlstate: str) -> None:
 
     assert {(one.state, one.failures, one.crashes) for one in found} == {("succeeded", 0, 0)}
     assert len(member.incarnations) == 1
+    assert "PostgreSQL refuses" not in member.said  # as it would of what is never to work
 
 
 def test_an_enqueue_that_meets_trouble_says_so_or_sends_again(proxy: Proxy, app: Rowlock) -> None:

@@ -108,16 +108,40 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/step_record.sql", "crashes > 0 and kind", "crashes < 0 and kind")],
     ),
     Mutant(
-        "flow-one-wait-twice",
-        "two waits that share one write it down twice in one statement, which PostgreSQL refuses",
-        "tests/workflow/test_progress_counts.py::test_waits_that_share_one_are_remembered_once_and_see_the_same_end",
-        [
-            Change(
-                "workflow/execution.py",
-                "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
-                "[*self._lazy, *records], []",
-            ),
-        ],
+        "flow-fault-fails",
+        "an error that nobody declared ends a live workflow for good, and undoes it",
+        "tests/workflow/test_faults.py::test_any_other_error_blocks_it_and_undoes_nothing",
+        [Change("workflow/attempt.py", "case _ if _is_business(", "case _ if True or _is_business(")],
+    ),
+    Mutant(
+        "flow-fault-early-error",
+        "an error of new code where the record goes on is taken for the workflow's own, and what was done is forgotten",
+        "tests/workflow/test_faults.py::test_an_error_where_the_record_goes_on_is_of_changed_code",
+        [Change("workflow/attempt.py", "return _past_its_record(execution, does) or ", "return ")],
+    ),
+    Mutant(
+        "flow-fault-around-forgets-undo",
+        "a workflow is cancelled without its undo because what is around its code fails just then",
+        "tests/workflow/test_faults.py::test_one_that_is_cancelled_is_undone_though_what_is_around_it_fails_meanwhile",
+        [Change("workflow/attempt.py", "if isinstance(verdict, Blocked) and not execution.has_ended:", "if False:")],
+    ),
+    Mutant(
+        "flow-fault-step-again",
+        "a step whose result does not fit its annotation runs again in each attempt, or fails the workflow",
+        "tests/workflow/test_faults.py::test_what_a_step_returned_is_kept_for_the_annotation_that_it_fits",
+        [Change("workflow/step_run.py", "if (text := _refused_by_its_type(work, value)) is None:", "if True:")],
+    ),
+    Mutant(
+        "flow-fault-never-again",
+        "what a fault has blocked is never tried again without a deploy",
+        "tests/workflow/test_faults.py::test_a_worker_makes_it_ready_again_when_its_time_has_come_and_not_before",
+        [Change("store/sql/workflow_unblock.sql", "        and job.run_at <= rowlock.now()\n", "        and false\n")],
+    ),
+    Mutant(
+        "flow-fault-pause-goes-on",
+        "a workflow that got on waits a quarter of an hour after its next fault, as if it had not",
+        "tests/workflow/test_faults.py::test_it_is_tried_again_after_twice_as_long_each_time_until_it_gets_on",
+        [Change("workflow/attempt.py", "failures=0 if execution.has_progressed else None", "failures=None")],
     ),
     Mutant(
         "flow-fork-remembers-the-undone",
@@ -866,11 +890,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "M41",
         "a lease is not renewed at all",
-        "tests/worker/test_liveness.py::test_threads_that_spin_in_python_for_three_leases_keep_their_jobs",
+        "tests/store/test_presence.py::test_a_renewal_lets_the_lease_last_for_its_whole_length_from_now",
         [
             Change("store/sql/worker_renew.sql", "set lease = rowlock.now() + lasts", "set lease = lease"),
         ],
-        deep="threads have to spin for three leases of seconds",
     ),
     Mutant(
         "M42",
@@ -1217,11 +1240,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "a wait that is given twice is opened twice, and the statement that records it never works",
         "tests/worker/test_refused.py::test_a_wait_that_is_given_twice_is_one_wait",
         [
-            Change(
-                "workflow/execution.py",
-                "list({record.key: record for record in (*self._lazy, *records)}.values()), []",
-                "[*self._lazy, *records], []",
-            ),
             Change(
                 "store/workflows/steps.py",
                 "    rows = sorted(by_step.values(), key",

@@ -230,6 +230,15 @@ def test_a_lease_in_the_far_future_is_cut_to_its_length(sweeper: Engine, worker:
     assert one(db, left, worker.worker)
 
 
+def test_a_renewal_lets_the_lease_last_for_its_whole_length_from_now(worker: Engine, db: Db) -> None:
+    db.execute("update rowlock.workers set lease = rowlock.now() + interval '1 s' where id = %s", [worker.worker])
+
+    assert worker.run(workers.renew(worker=worker.worker))
+
+    left = "select lease - rowlock.now() > interval '1 s' from rowlock.workers where id = %s"
+    assert one(db, left, worker.worker)
+
+
 def test_a_lease_that_was_taken_for_over_cannot_be_renewed_any_more(sweeper: Engine, worker: Engine, db: Db) -> None:
     """A renewal may be sent in time and then wait for the rescue to commit: by its own clock the lease still holds."""
     [job] = worker.enqueue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from rowlock.testing import drain
 from rowlock.worker import queues, upkeep
 from tests.engine import Engine
 from tests.rows import travel
-from tests.waiting import until
+from tests.waiting import auntil, until
 from tests.worker.working import Db, one, work_until, working
 
 HOUR = timedelta(hours=1)
@@ -29,12 +30,20 @@ def test_what_was_enqueued_for_at_once_runs_at_once_after_the_clock_was_set_back
     monkeypatch.setattr(queues, "_DEAR", 0.0)
     monkeypatch.setattr(queues, "_DEAR_PAUSE", (1e9, 1e9))
     monkeypatch.setattr(upkeep, "_BELOW_FACTOR", 1e9)
+    compared: list[bool] = []  # at its start; from then on a worker sees the clock step by its renewals
+    compare = upkeep.Hastener._compare
+
+    def compare_once(*of: Any) -> None:  # noqa: ANN401  whatever it takes
+        compare(*of)
+        compared.append(True)
+
+    monkeypatch.setattr(upkeep.Hastener, "_compare", compare_once)
 
     @app.task(name="step")
     async def step(direction: str) -> None:
-        if (
-            direction == "back"
-        ):  # the claim of this one has raised the worker's floor to a time that will not come for an hour
+        # The claim of this one has raised the worker's floor to a time that will not come for an hour.
+        if direction == "back":
+            await auntil(lambda: compared, what="the worker has compared the clock with jobs")
             with db.transaction():
                 app.enqueue_many([step.bind("on")], connection=db)
                 travel(db, timedelta(0))

@@ -157,7 +157,7 @@ def test_a_worker_that_lost_its_lease_starts_anew_and_its_stale_attempt_counts_f
         runs.append(str(current_job().id))
         if len(runs) == 1:
             # Somebody takes the lease and the job away, as a rescue does.
-            db.execute("update rowlock.workers set lease = rowlock.now() - interval '1 second'")
+            db.execute("update rowlock.workers set lease = rowlock.now() - interval '1 second', dead = true")
             db.execute("update rowlock.jobs set state = 'ready', token = null")
             await asyncio.Event().wait()
 

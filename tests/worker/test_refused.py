@@ -220,7 +220,11 @@ def test_a_wait_that_is_given_twice_is_one_wait(app: Rowlock, db: Db, *, shared:
 
     job = w.enqueue()
     with working(app):
-        until(lambda: one(db, "select count(*) = 1 from rowlock.jobs where claims = 1 and token is null"))
+        until(
+            lambda: one(
+                db, "select count(*) = 1 from rowlock.jobs where claims = 1 and token is null and reason is null"
+            )
+        )
         quick.enqueue()
         until(lambda: len(ended(db)) == 1)
         app.signal(job.id, "go", "gone")

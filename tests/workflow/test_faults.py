@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from rowlock import Cancel, Job, Rowlock
+from rowlock import Cancel, Rowlock
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import InvalidOption, JobFailed, RetryAfter, StepFailed
 from rowlock.testing import drain, travel
@@ -471,15 +471,8 @@ def test_a_worker_makes_it_ready_again_when_its_time_has_come_and_not_before(app
             assert play(app, job) == "well"
 
 
-async def _released_by_its_duty(app: Rowlock, job: Job[str], fixed: list[bool]) -> str:
-    async with app, app.worker():
-        await auntil(lambda: job.record().waits_for == "code", what="it is blocked")
-        fixed.append(True)
-        return await job.aresult(timedelta(seconds=60))
-
-
 @deep
-def test_a_fleet_tries_it_again_by_itself(app: Rowlock) -> None:
+def test_a_fleet_tries_it_again_by_itself(app: Rowlock, db: Db) -> None:
     fixed: list[bool] = []
 
     @app.workflow(name="w")
@@ -488,7 +481,14 @@ def test_a_fleet_tries_it_again_by_itself(app: Rowlock) -> None:
             raise KeyError("no")
         return "well"
 
-    assert asyncio.run(_released_by_its_duty(app, w.enqueue(), fixed)) == "well"
+    async def story() -> str:
+        async with app, app.worker():
+            job = await w.aenqueue()
+            await auntil(lambda: one(db, "select waits_for from rowlock.jobs") == "code", what="it is blocked")
+            fixed.append(True)
+            return await job.aresult(timedelta(seconds=60))
+
+    assert asyncio.run(story()) == "well"
 
 
 def test_new_code_takes_it_up_at_once(url: str) -> None:

@@ -150,8 +150,7 @@ class Execution:
 
     async def write(self, records: Sequence[StepUpdate]) -> None:
         """Remember these, and what has been put off."""
-        # Two waits may share one, as in ctx.any(s, s): the statement takes each key once.
-        written, self._lazy = list({record.key: record for record in (*self._lazy, *records)}.values()), []
+        written, self._lazy = [*self._lazy, *records], []
         if not written:
             return
         self.count([record.key for record in written])
