@@ -28,7 +28,7 @@ BUDGET = {
     "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
     "tests/worker": Budget(505, 160),
-    "tests/workflow": Budget(455, 60),
+    "tests/workflow": Budget(505, 70),
 }
 
 

@@ -108,6 +108,24 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("store/sql/step_record.sql", "crashes > 0 and kind", "crashes < 0 and kind")],
     ),
     Mutant(
+        "flow-loser-stays-open",
+        "what lost a ctx.any stays open: old reminders wake the workflow, and an approval is asked for many times",
+        "tests/workflow/test_waits_in_order.py::test_what_lost_is_closed_and_wakes_and_asks_nobody_for_nothing",
+        [Change("workflow/execution.py", "[*self._opens(), *self._closes()]", "self._opens()")],
+    ),
+    Mutant(
+        "flow-late-signal",
+        "a signal that came after its time-out is in time if no worker had looked",
+        "tests/workflow/test_waits_in_order.py::test_a_signal_after_its_deadline_is_late_though_nobody_looked_before",
+        [Change("workflow/waits.py", "deadline is None or signal.sent_at <= deadline", "True")],
+    ),
+    Mutant(
+        "flow-order-of-names",
+        "signals of several names are taken in the order of the code, and not in that in which they came",
+        "tests/workflow/test_waits_in_order.py::test_signals_of_several_names_are_taken_in_the_order_in_which_they_came",
+        [Change("workflow/waits.py", "_, index = min(came)", "_, index = came[0]")],
+    ),
+    Mutant(
         "flow-fault-fails",
         "an error that nobody declared ends a live workflow for good, and undoes it",
         "tests/workflow/test_faults.py::test_any_other_error_blocks_it_and_undoes_nothing",

@@ -153,20 +153,6 @@ def test_a_wait_that_takes_too_long_is_a_timeout_in_every_attempt(app: Rowlock, 
     assert steps(app, job) == [("paid", "failed"), ("paid#2", "done")]
 
 
-def test_a_signal_that_is_there_when_its_time_is_over_is_taken(app: Rowlock) -> None:
-    @app.workflow(name="w")
-    async def w(ctx: Context) -> Any:  # noqa: ANN401  a payload
-        return await ctx.signal("paid", timeout=HOUR)
-
-    job = w.enqueue()
-    drain(app)
-    with travel(app, HOUR):
-        app.signal(job, "paid", "just in time")
-        drain(app)
-
-    assert job.result(AT_MOST) == "just in time"
-
-
 class Approval(BaseModel):
     by: str
     amount: int

@@ -278,14 +278,26 @@ class Execution:
         except WorkflowError as error:
             self._fail(error)
             return
-        if opens := [record for pending in self._waits.values() for record in pending.opens()]:
-            self._parking = asyncio.create_task(self._park(opens))
+        if records := [*self._opens(), *self._closes()]:
+            self._parking = asyncio.create_task(self._park(records))
         else:
             self.end("park")
 
-    async def _park(self, opens: Sequence[StepUpdate]) -> None:
+    def _opens(self) -> list[StepUpdate]:
+        return [record for pending in self._waits.values() for record in pending.opens()]
+
+    def _closes(self) -> list[StepUpdate]:
+        """Sleeps and signals that the code waits for no more: they would wake it, and ask people, for nothing."""
+        waited = {key for pending in self._waits.values() for key in pending.step_keys()}
+        return [
+            StepUpdate(step.key, step.position, step.kind, "closed", step.input)
+            for step in self.history.open_waits()
+            if step.key not in waited
+        ]
+
+    async def _park(self, records: Sequence[StepUpdate]) -> None:
         try:
-            await self.write(opens)
+            await self.write(records)
         except LeaseLost:
             self.end("lost")
         except Exception as error:  # there are too many steps, say

@@ -52,6 +52,10 @@ class History:
         """The jobs of children that have not ended, as far as is known."""
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
+    def open_waits(self) -> list[StoredStep]:
+        """The sleeps and signals that are waited for, as far as is known."""
+        return [step for step in self._steps.values() if step.state == "open" and step.kind in ("sleep", "signal")]
+
     def find(self, place: CallSite, kind: StepKind, input: str | None) -> StoredStep | None:  # noqa: A002  as the table says
         """The record of a call; None for one that is new. WorkflowChanged if the record has something else there."""
         step = self._steps.get(place.key)

@@ -24,6 +24,10 @@ from rowlock.workflow.signal_schema import PayloadReader
 T_co = TypeVar("T_co", covariant=True)
 
 
+# What was remembered before the attempt began came before all that it finds.
+_BEFORE = float("-inf")
+
+
 class WaitResult(NamedTuple):
     """What a wait has come to, and what to remember of it before the code goes on."""
 
@@ -60,6 +64,14 @@ class Pending(ABC):
     @abstractmethod
     def _find(self) -> WaitResult | None:
         """The result, if there is one."""
+
+    def answered_at(self) -> float | None:
+        """When what it waits for came, in seconds since 1970; None if that has not come."""
+        return None
+
+    def step_keys(self) -> list[str]:
+        """The sleeps and signals that it waits for."""
+        return []
 
     def opens(self) -> list[StepUpdate]:
         """The records to write before the workflow parks."""
@@ -138,10 +150,25 @@ class Timer(Pending):
             return WaitResult(records=[StepUpdate(self._place.key, self._place.position, "sleep", "done")], lazy=True)
         return None
 
+    def answered_at(self) -> float | None:
+        """Its end, if that is over."""
+        step = self._step
+        if step is None and self._polled is None:
+            return _BEFORE if self._delay is not None and self._delay <= timedelta(0) else None
+        if step is None or self._polled is not None or step.state == "done":
+            return _BEFORE
+        return step.until if step.due else None
+
+    def step_keys(self) -> list[str]:
+        """Itself."""
+        return [self._place.key]
+
     def opens(self) -> list[StepUpdate]:
-        """Its end, from now on."""
-        if self._step is not None:
+        """Its end, from now on; the one that it had, if it was closed."""
+        if self._step is not None and self._step.state != "closed":
             return []
+        if self._step is not None:
+            return [StepUpdate(self._step.key, self._step.position, "sleep", "open", self._given)]
         key, _, position = self._place
         return [StepUpdate(key, position, "sleep", "open", self._given, delay=self._delay, until=self._until)]
 
@@ -186,14 +213,12 @@ class SignalWait(Pending):
             return self._fitting(step.value, [])
         if step is not None and step.state == "failed":
             return WaitResult(error=SignalTimeout(self._name, step=step.key))
-        for signal in self._inbox:
-            if signal.name == self._name:
-                self._inbox.remove(signal)
-                key, _, position = self._place
-                return self._fitting(
-                    signal.payload,
-                    [StepUpdate(key, position, "signal", "done", value=signal.payload, signal=signal.id)],
-                )
+        if (signal := self._next()) is not None:
+            self._inbox.remove(signal)
+            key, _, position = self._place
+            return self._fitting(
+                signal.payload, [StepUpdate(key, position, "signal", "done", value=signal.payload, signal=signal.id)]
+            )
         if step is not None and step.due:
             error = json.dumps({"type": "SignalTimeout", "message": f"no signal {self._name!r} has come in time"})
             return WaitResult(
@@ -201,6 +226,25 @@ class SignalWait(Pending):
                 records=[StepUpdate(step.key, step.position, "signal", "failed", error=error)],
             )
         return None
+
+    def _next(self) -> Signal | None:
+        """The first that has come, and in time, whoever looks and when."""
+        signal = next((one for one in self._inbox if one.name == self._name), None)
+        deadline = self._step.until if self._step is not None else None
+        return signal if signal is None or deadline is None or signal.sent_at <= deadline else None
+
+    def answered_at(self) -> float | None:
+        """When it was sent, or its time was over."""
+        step = self._step
+        if self._polled is not None or (step is not None and step.state in ("done", "failed")):
+            return _BEFORE
+        if (signal := self._next()) is not None:
+            return signal.sent_at
+        return step.until if step is not None and step.due else None
+
+    def step_keys(self) -> list[str]:
+        """Itself."""
+        return [self._place.key]
 
     def _fitting(self, payload: str | None, records: Sequence[StepUpdate]) -> WaitResult:
         """It is taken whether it fits or not: one that does not is an error where it was waited for, each time."""
@@ -210,9 +254,11 @@ class SignalWait(Pending):
             return WaitResult(error=error, records=records)
 
     def opens(self) -> list[StepUpdate]:
-        """That it is waited for, with its form and its time-out."""
-        if self._step is not None:
+        """That it is waited for, with its form and its time-out; until when it was, if it was closed."""
+        if self._step is not None and self._step.state != "closed":
             return []
+        if self._step is not None:
+            return [StepUpdate(self._step.key, self._step.position, "signal", "open", form=self._form)]
         key, _, position = self._place
         return [StepUpdate(key, position, "signal", "open", delay=self._timeout, form=self._form)]
 
@@ -227,6 +273,10 @@ class ChildWait(Pending):
         self._step = step
         self._spawned = spawned
         self._result = result
+
+    def answered_at(self) -> float | None:
+        """When the child ended."""
+        return None if self._step is None or self._step.state == "open" else self._step.ended_at
 
     @property
     def is_new(self) -> bool:
@@ -280,15 +330,27 @@ class FirstOf(Pending):
         self.waits_for = "signal" if "signal" in kinds else next(iter(kinds), None)
 
     def _find(self) -> WaitResult | None:
-        """The one that was first, or is: of several that are there now, in the order in which they were given."""
+        """The one that was first, or is: of several that are there now, the one that came first."""
         if self._step is not None and self._step.state == "done":
             index = json.loads(self._step.value or "0")
             return self._won(index, self._waits[index][1].poll(), [])
-        for index, (_, pending) in enumerate(self._waits):
-            if (result := pending.poll()) is not None:
-                key, _, position = self._place
-                return self._won(index, result, [StepUpdate(key, position, "any", "done", value=json.dumps(index))])
-        return None
+        came = [(at, index) for index, (_, one) in enumerate(self._waits) if (at := one.answered_at()) is not None]
+        if not came:
+            return None
+        _, index = min(came)
+        key, _, position = self._place
+        record = StepUpdate(key, position, "any", "done", value=json.dumps(index))
+        return self._won(index, self._waits[index][1].poll(), [record])
+
+    def answered_at(self) -> float | None:
+        """When the first of them came."""
+        if self._polled is not None or (self._step is not None and self._step.state == "done"):
+            return _BEFORE
+        return min((at for _, one in self._waits if (at := one.answered_at()) is not None), default=None)
+
+    def step_keys(self) -> list[str]:
+        """Those of all of them."""
+        return [key for _, pending in self._waits for key in pending.step_keys()]
 
     def _won(self, index: int, result: WaitResult | None, records: list[StepUpdate]) -> WaitResult | None:
         if result is None:

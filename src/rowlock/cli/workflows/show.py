@@ -87,7 +87,13 @@ def _facts(job: JobRecord, now: datetime) -> dict[str, object]:
     }
 
 
-_MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "open": ("…", "yellow"), "retrying": ("↻", "yellow")}
+_MARKS = {
+    "done": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "open": ("…", "yellow"),
+    "retrying": ("↻", "yellow"),
+    "closed": ("·", "dim"),
+}
 
 
 def _draw(timeline: Timeline, now: datetime, *, values: bool) -> None:

@@ -10,14 +10,15 @@ from rowlock.model.row import NewJob
 StepKind = Literal[
     "start", "step", "transaction", "sleep", "signal", "child", "any", "now", "patched", "undo", "failure"
 ]
-StepState = Literal["open", "retrying", "done", "failed"]
+# Closed: a sleep or a signal that the code waits for no more, as what lost in a `ctx.any`; it may wait for it again.
+StepState = Literal["open", "retrying", "done", "failed", "closed"]
 
 # One workflow may remember so many steps: each attempt that follows a wait reads them all.
 MOST_STEPS = 10_000
 
 
 class StoredStep(NamedTuple):
-    """A step as the database has it. JSON stays text until it is needed."""
+    """A step as the database has it. JSON stays text until it is needed; instants are seconds since 1970."""
 
     key: str
     position: int
@@ -28,6 +29,8 @@ class StoredStep(NamedTuple):
     error: str | None
     attempts: int
     due: bool
+    until: float | None
+    ended_at: float | None
     child: str | None
 
 
@@ -62,8 +65,9 @@ class NewChild(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """A signal that no wait has taken."""
+    """A signal that no wait has taken, and when it was sent, in seconds since 1970."""
 
     id: str
     name: str
     payload: str | None
+    sent_at: float

@@ -271,7 +271,7 @@ create table rowlock.steps (
     kind        text not null check (kind in (
         'start', 'step', 'transaction', 'sleep', 'signal', 'child', 'any', 'now', 'patched', 'undo', 'failure'
     )),
-    state       text not null check (state in ('open', 'retrying', 'done', 'failed')),
+    state       text not null check (state in ('open', 'retrying', 'done', 'failed', 'closed')),
     input       json,                           -- what it was called with, where that is JSON: a replay must call it the same
     value       json,                           -- its result
     error       json,                           -- what it failed of, last

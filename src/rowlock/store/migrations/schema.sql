@@ -292,7 +292,7 @@ create table rowlock.steps (
     constraint steps_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 500))),
     constraint steps_kind_check CHECK ((kind = ANY (ARRAY['start'::text, 'step'::text, 'transaction'::text, 'sleep'::text, 'signal'::text, 'child'::text, 'any'::text, 'now'::text, 'patched'::text, 'undo'::text, 'failure'::text]))),
     constraint steps_pkey PRIMARY KEY (job, key),
-    constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text])))
+    constraint steps_state_check CHECK ((state = ANY (ARRAY['open'::text, 'retrying'::text, 'done'::text, 'failed'::text, 'closed'::text])))
 ) with (vacuum_truncate=off, autovacuum_vacuum_scale_factor=0.0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=1, toast.vacuum_truncate=off);
 CREATE INDEX steps_approval ON rowlock.steps USING btree (job) WHERE ((kind = 'signal'::text) AND (state = 'open'::text) AND (form IS NOT NULL));
 CREATE INDEX steps_child ON rowlock.steps USING btree (child) WHERE (child IS NOT NULL);

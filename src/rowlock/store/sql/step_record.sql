@@ -34,12 +34,12 @@ written as (
     select
         id, key, position, kind, state, input::json, value::json, error::json, attempts, coalesce(until, rowlock.now() + delay),
         form::json,
-        rowlock.now() - ago, case when state in ('done', 'failed') then rowlock.now() end
+        rowlock.now() - ago, case when state in ('done', 'failed', 'closed') then rowlock.now() end
     from mine
     on conflict (job, key) do update
     set state = excluded.state, value = excluded.value, error = excluded.error, attempts = excluded.attempts,
         until = coalesce(excluded.until, step.until), ended_at = excluded.ended_at
-    where step.state in ('open', 'retrying')
+    where step.state in ('open', 'retrying', 'closed')
 ),
 taken as (
     update rowlock.signals set taken_at = rowlock.now()
