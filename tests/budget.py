@@ -24,7 +24,7 @@ BUDGET = {
     "tests/faults": Budget(430, 155),
     "tests/house": Budget(375, 20),
     "tests/model": Budget(970, 8),
-    "tests/store": Budget(245, 35),
+    "tests/store": Budget(250, 35),
     "tests/testing": Budget(130, 20),
     "tests/typing": Budget(4, 2),
     "tests/worker": Budget(505, 160),

@@ -58,7 +58,7 @@ SAID = {
         "oar: 0 on the shelf",
         "order 2 refunded",
         "oar: 1 on the shelf",
-        "order 2: step 'ship' failed (2 attempts): ConnectionError: no van today",
+        "order 2: step 'ship' failed (2 attempts): no van today",
     ],
     "dashboard_mount": ["a stranger: 401", "ben: 200", "ann: 200"],
     "doctor": [

@@ -105,13 +105,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "flow-crashes-since-the-park",
         "a workflow that gets on fails as poison, for crashes are counted since it last parked",
         "tests/workflow/test_progress_counts.py::test_a_step_that_is_recorded_takes_the_crashes_before_it_off",
-        [Change("store/sql/step_record.sql", "crashes > 0 and kind", "crashes < 0 and kind")],
+        [Change("store/sql/step_record.sql", "has_failed and kind", "false and kind")],
+    ),
+    Mutant(
+        "flow-error-of-all",
+        "every workflow fails of StepFailed, so that no filter finds those whose bank was down",
+        "tests/workflow/test_faults.py::test_callers_and_filters_see_the_error_that_it_failed_of",
+        [Change("workflow/attempt.py", "if not isinstance(error, StepFailed | ChildFailed):", "if True:")],
     ),
     Mutant(
         "flow-loser-stays-open",
         "what lost a ctx.any stays open: old reminders wake the workflow, and an approval is asked for many times",
         "tests/workflow/test_waits_in_order.py::test_what_lost_is_closed_and_wakes_and_asks_nobody_for_nothing",
-        [Change("workflow/execution.py", "[*self._opens(), *self._closes()]", "self._opens()")],
+        [Change("workflow/execution.py", "records += self.history.closes(", "self.history.closes(")],
     ),
     Mutant(
         "flow-late-signal",

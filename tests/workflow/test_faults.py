@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from rowlock import Cancel, Rowlock
+from rowlock import Cancel, Filter, Rowlock
 from rowlock.db.thread_connection import ReconnectingSyncConnection
 from rowlock.errors import InvalidOption, JobFailed, RetryAfter, StepFailed
 from rowlock.testing import drain, travel
@@ -99,6 +99,25 @@ def test_any_other_error_blocks_it_and_undoes_nothing(app: Rowlock, db: Db, erro
     assert type(error).__name__ in job.record().errors[-1].type
     assert shop.log == ["do a"]
     assert timedelta(0) < due(db) <= SOON
+
+
+@pytest.mark.parametrize("how", ["step", "child"])
+def test_callers_and_filters_see_the_error_that_it_failed_of(app: Rowlock, how: str) -> None:
+    @app.task(name="declines", retry=ONCE)
+    async def declines() -> None:
+        raise Declined("the card")
+
+    @app.workflow(name="w", retry=ONCE)
+    async def w(ctx: Context) -> None:
+        await (ctx.step(declines) if how == "step" else ctx.run(declines.bind()))
+
+    job = w.enqueue()
+    drain(app)
+
+    with pytest.raises(JobFailed, match=r"failed .*: the card") as caught:
+        job.result(AT_MOST)
+    assert caught.value.error_type == f"{__name__}.Declined"
+    assert [one.id for one in app.jobs.list(Filter(task="w", error=f"{__name__}.Declined")).records] == [job.id]
 
 
 @pytest.mark.parametrize("declared", [3, "ValueError", [ValueError("no")], [int]])

@@ -41,7 +41,16 @@ _OURS: Final = frozenset(("details", "facts"))
 # Fields that may be long and are shown as they are. Others, such as forms, are short, and templates take them apart.
 _LONG: Final = frozenset(("args", "arguments", "kwargs", "result", "input", "payload", "workflow_state"))
 # Reasons that go on with names and values of arguments, or with the message of a handler's error.
-_UNFIT: Final = re.compile(r"^(arguments do not fit|its attempt could not be brought to an end)\b.*", re.DOTALL)
+_UNFIT: Final = re.compile(
+    r"^(arguments do not fit|its attempt could not be brought to an end|its code raised|what is around its code raised|"
+    r"what it returns does not fit|it cannot restart|the state of version \d+ could not be carried over|changed code)"
+    r"\b.*",
+    re.DOTALL,
+)
+_BLOCKED: Final = {
+    "changed": "Its code has changed since it began.",
+    "fault": "A fault of its code, or of what is around it, blocks it; it is tried again, and by new code.",
+}
 _FAILED: Final = re.compile(r", after (?:[0-9]|one|a ).*", re.DOTALL)
 
 
@@ -138,6 +147,7 @@ def _in_outline(explanation: Explanation) -> Explanation:
         says = says.replace(error_of(last), kind)
     if explanation.code == "misfit":
         says = "Its arguments no longer fit the task."
+    says = _BLOCKED.get(explanation.code, says)
     also = tuple(_FAILED.sub(".", sentence) for sentence in explanation.also)
     return replace(explanation, says=_FAILED.sub(".", says) if explanation.code == "retrying" else says, also=also)
 

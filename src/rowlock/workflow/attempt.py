@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from rowlock.errors import (
     WorkflowChanged,
     WorkflowError,
 )
-from rowlock.model.failure import describe, reason_of
+from rowlock.model.failure import Failure, describe, reason_of
 from rowlock.model.outcome import Blocked, Cancelled, Failed, HandedBack, Restarted, Snoozed, Succeeded, Unsettled
 from rowlock.model.row import ClaimedJob
 from rowlock.model.spec import Handler
@@ -195,9 +196,9 @@ def _succeeded(execution: Execution, result: object) -> _Verdict:
 def _past_its_record(execution: Execution, does: str) -> Blocked | None:
     """The workflow is blocked if its record goes on where its code ends."""
     try:
-        execution.check_end(does)
+        execution.history.check_end(does)
     except WorkflowChanged as changed:
-        return Blocked("code", reason_of(str(changed)))
+        return Blocked("code", reason_of(str(execution.block(changed))))
     return None
 
 
@@ -221,10 +222,18 @@ def _ended_by(execution: Execution, error: BaseException) -> _Verdict:
         case Cancel():
             return _Failure(None, reason_of(error.reason))
         case _ if _is_business(error, (*_BUSINESS, *execution.handler.spec.fails_on)):
-            return _Failure(describe(error).to_json(), "raised", _step_behind(error))
+            return _Failure(_failure_of(error).to_json(), "raised", _step_behind(error))
         case _:
             says = "its code raised {}; a workflow fails only of errors named in fails_on="
             return _fault(execution, error, says)
+
+
+def _failure_of(error: BaseException) -> Failure:
+    """The error that a workflow fails of, as callers and filters see it: that of the step or child itself."""
+    failure = describe(error)
+    if not isinstance(error, StepFailed | ChildFailed):
+        return failure
+    return replace(failure, type=error.error_type, message=failure.message.replace(f"{error.error_type}: ", "", 1))
 
 
 def _is_business(error: BaseException, declared: tuple[type[BaseException], ...]) -> bool:

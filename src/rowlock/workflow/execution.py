@@ -189,10 +189,10 @@ class Execution:
         """These are remembered, or about to be: WorkflowError if that is more than a workflow may remember."""
         self._counted.update([key for key in keys if not self.history.knows(key)])
         if len(self._counted) > self._room and not self.is_undoing:
+            there = f"{MOST_STEPS - self._room + len(self._counted):,}"
             raise WorkflowError(
-                f"this workflow has {MOST_STEPS - self._room + len(self._counted):,} steps, and {MOST_STEPS:,} is the "
-                "most that one remembers; go on with a fresh history by ctx.restart(…), or give parts of the work to "
-                "children"
+                f"this workflow has {there} steps, and {MOST_STEPS:,} is the most that one remembers; go on with a "
+                "fresh history by ctx.restart(…), or give parts of the work to children"
             )
 
     async def hold(self, pending: Pending) -> Any:  # noqa: ANN401  what it has come to
@@ -278,22 +278,13 @@ class Execution:
         except WorkflowError as error:
             self._fail(error)
             return
-        if records := [*self._opens(), *self._closes()]:
+        waits = self._waits.values()
+        records = [record for pending in waits for record in pending.opens()]
+        records += self.history.closes({key for pending in waits for key in pending.step_keys()})
+        if records:
             self._parking = asyncio.create_task(self._park(records))
         else:
             self.end("park")
-
-    def _opens(self) -> list[StepUpdate]:
-        return [record for pending in self._waits.values() for record in pending.opens()]
-
-    def _closes(self) -> list[StepUpdate]:
-        """Sleeps and signals that the code waits for no more: they would wake it, and ask people, for nothing."""
-        waited = {key for pending in self._waits.values() for key in pending.step_keys()}
-        return [
-            StepUpdate(step.key, step.position, step.kind, "closed", step.input)
-            for step in self.history.open_waits()
-            if step.key not in waited
-        ]
 
     async def _park(self, records: Sequence[StepUpdate]) -> None:
         try:
@@ -379,13 +370,6 @@ class Execution:
         if self._main is not None:
             while self._main.cancelling():
                 self._main.uncancel()
-
-    def check_end(self, does: str) -> None:
-        """The code has ended so: the record must not go on."""
-        try:
-            self.history.check_end(does)
-        except WorkflowChanged as changed:
-            raise self.block(changed) from None
 
     def children_left(self) -> list[str]:
         """The children that have not ended, as far as is known."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rowlock.errors import WorkflowChanged
 from rowlock.model.failure import describe
-from rowlock.model.workflow.step import StepKind, StoredStep
+from rowlock.model.workflow.step import StepKind, StepUpdate, StoredStep
 from rowlock.workflow.branch import Branch, CallSite, path_of
 
 # Records that no call of the code stands for.
@@ -52,9 +52,13 @@ class History:
         """The jobs of children that have not ended, as far as is known."""
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
-    def open_waits(self) -> list[StoredStep]:
-        """The sleeps and signals that are waited for, as far as is known."""
-        return [step for step in self._steps.values() if step.state == "open" and step.kind in ("sleep", "signal")]
+    def closes(self, waited: Collection[str]) -> list[StepUpdate]:
+        """What closes the sleeps and signals that are open and not among these: they would wake and ask for nothing."""
+        return [
+            StepUpdate(step.key, step.position, step.kind, "closed", step.input)
+            for step in self._steps.values()
+            if step.state == "open" and step.kind in ("sleep", "signal") and step.key not in waited
+        ]
 
     def find(self, place: CallSite, kind: StepKind, input: str | None) -> StoredStep | None:  # noqa: A002  as the table says
         """The record of a call; None for one that is new. WorkflowChanged if the record has something else there."""
