@@ -39,6 +39,7 @@ WORKING = [
     *at(CLAIM, "lane_due", "job_claim"),
     *at(SETTLE, "job_progress", "job_return", "breaker_count", "job_settle"),
     *at(RENEW, "worker_renew", "worker_held", "worker_look", "duty_turn", "duty_done", "pause_expire", "job_expire"),
+    *at(RENEW, "workflow_unblock"),
     *at(RENEW, "schedule_due"),  # what is said to fire them: test_schedules.py
 ]
 RESCUING = at(

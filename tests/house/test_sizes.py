@@ -44,6 +44,7 @@ SMALLER = {
     "dashboard/pages/workers.py": "one page, like its neighbours",
     "db/threads.py": "three rooms import it",
     "demo/app.py": "what `rowlock worker --app` names",
+    "workflow/state.py": "execution, context and attempt use it",
     "types.py": "names for users' annotations",
     "demo/database.py": "both faces of the demo import it",
     "model/plain.py": "most values import it",

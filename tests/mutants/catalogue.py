@@ -114,6 +114,24 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("workflow/attempt.py", "if not isinstance(error, StepFailed | ChildFailed):", "if True:")],
     ),
     Mutant(
+        "flow-cut-off-again",
+        "a step that a failed sibling has cut off begins again in every replay",
+        "tests/workflow/test_cut_off.py::test_a_step_that_a_failed_sibling_cuts_off_does_not_run_again",
+        [Change("workflow/step_run.py", "        await _remember_cut(execution, work, step)\n", "")],
+    ),
+    Mutant(
+        "flow-cause-of-the-first-run",
+        "a failed step has a cause in the first run and none in a replay, and the code decides by it",
+        "tests/workflow/test_cut_off.py::test_the_cause_of_a_failed_step_is_the_same_in_every_attempt",
+        [
+            Change(
+                "workflow/step_run.py",
+                "                failed = _failed(record.key, record.error, record.attempts)\n",
+                "                raise _failed(record.key, record.error, record.attempts) from error\n",
+            )
+        ],
+    ),
+    Mutant(
         "flow-loser-stays-open",
         "what lost a ctx.any stays open: old reminders wake the workflow, and an approval is asked for many times",
         "tests/workflow/test_waits_in_order.py::test_what_lost_is_closed_and_wakes_and_asks_nobody_for_nothing",

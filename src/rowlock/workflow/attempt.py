@@ -101,7 +101,7 @@ async def attempt(
         await execution.remember_sleeps()
     if isinstance(verdict, Succeeded | Failed | Cancelled | Restarted) and (left := execution.children_left()):
         await environment.store.abandon(left)
-    return AttemptResult(verdict, None if isinstance(verdict, Blocked) else execution.unwritten_state())
+    return AttemptResult(verdict, None if isinstance(verdict, Blocked) else execution.state.last())
 
 
 async def _carried_over(row: ClaimedJob, handler: Handler, environment: Environment, history: History) -> Unsettled:
@@ -187,7 +187,7 @@ def _succeeded(execution: Execution, result: object) -> _Verdict:
     if not execution.replays and (blocked := _past_its_record(execution, "the code has come to its end")) is not None:
         return blocked
     try:
-        execution.state_json()
+        execution.state.to_json()
         return Succeeded(execution.handler.result.encode(result), undoable=bool(execution.undos))
     except Exception as error:  # of a result that cannot be stored, or of its own serializer
         return _fault(execution, error, "what it returns does not fit: {}; its steps are done, and stay so")
@@ -260,7 +260,7 @@ def fault(row: ClaimedJob, error: BaseException, says: str, *, failures: int | N
 
 def _restarted(execution: Execution, arguments: str) -> _Verdict:
     try:
-        return Restarted(arguments, execution.handler.version or 1, execution.state_json())
+        return Restarted(arguments, execution.handler.version or 1, execution.state.to_json())
     except WorkflowError as error:
         return _fault(execution, error, "it cannot restart: {}")
 

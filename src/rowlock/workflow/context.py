@@ -200,7 +200,7 @@ class Context(Steps):
 
         The code rebuilds it in every attempt; after a restart, or in another version, it begins with what it was.
         """
-        return self._execution.state
+        return self._execution.state.values
 
     @property
     def idempotency_key(self) -> str:

@@ -7,7 +7,6 @@ let go, and the next attempt comes back to the same place by the record.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -17,7 +16,8 @@ from rowlock.model.spec import Handler
 from rowlock.model.workflow.step import MOST_STEPS, Signal, StepKind, StepUpdate, StoredStep
 from rowlock.workflow import branch as branches
 from rowlock.workflow.branch import Branch, CallSite
-from rowlock.workflow.history import History
+from rowlock.workflow.history import History, waits_for_what_it_cut_off
+from rowlock.workflow.state import WorkflowState
 from rowlock.workflow.step_run import StepCall
 from rowlock.workflow.waits import NextTry, Pending
 from rowlock.workflow.worker_interface import AttemptHandle, Environment, LoadedHistory
@@ -54,9 +54,8 @@ class Execution:
         self.raised: BaseException | None = None  # by the code itself, whatever is around it makes of that
         self.has_progressed = False  # something was recorded in this attempt
         self.has_ended = False  # the code, by itself or because it was ended
-        self.state: dict[str, Any] = self._carried()
+        self.state = WorkflowState(self.history.start)
         self._since = loaded.at
-        self._written_state = json.dumps(self.state)
         # A restart calls its steps by the same places again, and means others.
         self._run = held.row.id if self.history.restarts == 0 else f"{held.row.id}:{self.history.restarts}"
         self._main: asyncio.Task[Any] | None = None
@@ -68,6 +67,9 @@ class Execution:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Future[None], Pending] = {}
         self._waited: Sequence[Pending] = ()  # when it came to rest
+        self._let_go: set[str] = (
+            set()
+        )  # sleeps and signals that the code waits for no more, unless it comes back to them
         self._owed: set[asyncio.Task[Any] | None] = set()  # a cancellation, where they wait next
         self._is_closed = False
         self._is_interrupted = False
@@ -76,10 +78,6 @@ class Execution:
         self._moves = 0
         self._is_watching = False
         self._parking: asyncio.Task[None] | None = None
-
-    def _carried(self) -> dict[str, Any]:
-        start = self.history.start
-        return {} if start is None or start.value is None else dict(json.loads(start.value))
 
     def begin(self) -> None:
         """This task runs the code, and whatever is around it."""
@@ -155,35 +153,20 @@ class Execution:
             return
         self.count([record.key for record in written])
         fault: WorkflowError | None = None
+        state: str | None = None
         try:
-            state = self.state_json()
+            state = self.state.unwritten()
         except WorkflowError as error:  # what is done is written all the same
-            fault, state = error, self._written_state
-        changed = state if state != self._written_state else None
-        await self.environment.store.record(self.held.row, written, state=changed)
-        self._written_state = state
+            fault = None if self.is_undoing else error  # it may have failed of that
+        await self.environment.store.record(self.held.row, written, state=state)
+        self.state.wrote(state)
         self.has_progressed = True
         if fault is not None:
             self._fail(fault)
 
-    def state_json(self) -> str:
-        """`ctx.state` as JSON."""
-        if not self.state:
-            return "{}"  # asked with every step
-        try:
-            return json.dumps(self.state, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            if self.is_undoing:
-                return self._written_state  # it may have failed of that
-            raise WorkflowError(f"ctx.state cannot be JSON ({error}); keep plain values there") from None
-
-    def unwritten_state(self) -> str | None:
-        """The same, if it has not been written yet."""
-        try:
-            state = self.state_json()
-        except WorkflowError:
-            return None  # the next attempt makes it again
-        return state if state != self._written_state else None
+    def has_begun(self, key: str) -> bool:
+        """Whether this attempt has begun a step of that key that is new."""
+        return key in self._counted
 
     def count(self, keys: Iterable[str]) -> None:
         """These are remembered, or about to be: WorkflowError if that is more than a workflow may remember."""
@@ -213,6 +196,7 @@ class Execution:
             await self.gate()
             with self.busy():
                 await self.write(result.records)
+        self._let_go.update(result.let_go)
         if isinstance(result.error, WorkflowChanged):
             raise self.block(result.error)
         if result.error is not None:
@@ -249,6 +233,10 @@ class Execution:
         self._move()
         try:
             await future
+        except asyncio.CancelledError:
+            if self.is_cut_by_code:
+                self._let_go.update(pending.step_keys())
+            raise
         finally:
             self._waits.pop(future, None)
 
@@ -274,13 +262,18 @@ class Execution:
             self.end("reached")
             return
         try:
-            self.state_json()
+            self.state.to_json()
         except WorkflowError as error:
-            self._fail(error)
-            return
+            if not self.is_undoing:
+                self._fail(error)
+                return
         waits = self._waits.values()
+        cuts = [one.cut_off for one in waits if isinstance(one, NextTry) and one.cut_off is not None]
+        if len(cuts) == len(waits):
+            self.block(waits_for_what_it_cut_off(cuts[0]))
+            return
         records = [record for pending in waits for record in pending.opens()]
-        records += self.history.closes({key for pending in waits for key in pending.step_keys()})
+        records += self.history.closes(self._let_go.difference(*(pending.step_keys() for pending in waits)))
         if records:
             self._parking = asyncio.create_task(self._park(records))
         else:
@@ -359,6 +352,12 @@ class Execution:
         """Whether the attempt was cancelled from outside, so that what its code makes of that says nothing."""
         is_cancelled = self.held.cancel_requested and not self.held.row.cancelling
         return self.is_stopping or (self.was_stopped and is_cancelled)
+
+    @property
+    def is_cut_by_code(self) -> bool:
+        """Whether a cancellation that comes now is the code's own doing, and not the end of the attempt."""
+        is_over = self.ending is not None or self._is_closed or self._is_interrupted
+        return not (is_over or self.is_disturbed or self.is_undoing)
 
     async def remember_sleeps(self) -> None:
         """Write down at the end which sleeps are over: the rest of what was put off is of no use any more."""

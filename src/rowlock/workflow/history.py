@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from rowlock.errors import WorkflowChanged
 from rowlock.model.failure import describe
@@ -52,12 +52,13 @@ class History:
         """The jobs of children that have not ended, as far as is known."""
         return [step.child for step in self._steps.values() if step.child is not None and step.state == "open"]
 
-    def closes(self, waited: Collection[str]) -> list[StepUpdate]:
-        """What closes the sleeps and signals that are open and not among these: they would wake and ask for nothing."""
+    def closes(self, keys: Iterable[str]) -> list[StepUpdate]:
+        """What closes those of these sleeps and signals that are open: they would wake and ask for nothing."""
+        steps = [self._steps[key] for key in sorted(keys) if key in self._steps]
         return [
             StepUpdate(step.key, step.position, step.kind, "closed", step.input)
-            for step in self._steps.values()
-            if step.state == "open" and step.kind in ("sleep", "signal") and step.key not in waited
+            for step in steps
+            if step.state == "open"
         ]
 
     def find(self, place: CallSite, kind: StepKind, input: str | None) -> StoredStep | None:  # noqa: A002  as the table says
@@ -108,6 +109,14 @@ def misfit(key: str, error: BaseException) -> WorkflowChanged:
     return WorkflowChanged(
         f"changed code: what {key!r} has returned is recorded, and does not fit what the code expects of it now: "
         f"{describe(error).first_line}. {_REMEDY}"
+    )
+
+
+def waits_for_what_it_cut_off(step: StoredStep) -> WorkflowChanged:
+    """The code waits for nothing but steps that it had cut off: they do not run again."""
+    return WorkflowChanged(
+        f"changed code: the code waits for {step.kind} {step.key!r}, which it has cut off, and for nothing else. "
+        + _REMEDY
     )
 
 

@@ -140,15 +140,31 @@ async def run(execution: Execution, work: StepCall, step: StoredStep | None) -> 
         return _decoded(execution, work, step.value)
     if step is not None and step.state == "failed":
         raise _failed(step.key, step.error, step.attempts)
-    if step is not None and not step.due:
-        await execution.hold(NextTry())
-    await execution.gate()
-    execution.count([work.place.key])  # before it runs: what cannot be recorded would be done again and again
-    return await _try(execution, work, 0 if step is None else step.attempts)
+    if step is not None and step.state == "closed":
+        await execution.hold(NextTry(cut_off=step))
+    try:
+        if step is not None and not step.due:
+            await execution.hold(NextTry())
+        await execution.gate()
+        execution.count([work.place.key])  # before it runs: what cannot be recorded would be done again and again
+        return await _try(execution, work, 0 if step is None else step.attempts)
+    except asyncio.CancelledError:
+        await _remember_cut(execution, work, step)
+        raise
+
+
+async def _remember_cut(execution: Execution, work: StepCall, step: StoredStep | None) -> None:
+    """Its own code has cut the step off: each replay would begin it again, as long as nothing says so."""
+    if execution.is_cut_by_code and not execution.replays and (step is not None or execution.has_begun(work.place.key)):
+        key, _, position = work.place
+        attempts = 0 if step is None else step.attempts
+        with execution.busy():
+            await execution.write([StepUpdate(key, position, work.kind, "closed", work.given, attempts=attempts)])
 
 
 async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # noqa: ANN401  as above
     began = time.perf_counter()
+    failed: StepFailed | None = None
     with execution.busy():
         try:
             text, is_written = await _called(execution, work, failures, began)
@@ -164,11 +180,13 @@ async def _try(execution: Execution, work: StepCall, failures: int) -> Any:  # n
             # The error of a transaction may be that of a commit whose reply was lost. If that step is done after all,
             # this has changed nothing, and the next attempt is told.
             if record.state == "failed" and work.kind != "transaction":
-                raise _failed(record.key, record.error, record.attempts) from error
+                failed = _failed(record.key, record.error, record.attempts)
         else:
             if not is_written:
                 await _keep(execution, work, _done(work, text, failures, time.perf_counter() - began))
             return _decoded(execution, work, text)
+    if failed is not None:  # here, where it has no cause: in a replay it has none either
+        raise failed
     await execution.hold(NextTry())
     return None
 
@@ -179,8 +197,10 @@ async def _keep(execution: Execution, work: StepCall, done: StepUpdate) -> None:
         await execution.write([done])
     except WorkflowError as error:
         record = _verdict(work, _Misfit(error), done.attempts, done.ago)
-        await execution.write([record])
-        raise _failed(record.key, record.error, record.attempts) from error
+    else:
+        return
+    await execution.write([record])
+    raise _failed(record.key, record.error, record.attempts)
 
 
 def _decoded(execution: Execution, work: StepCall, text: str | None) -> Any:  # noqa: ANN401  what the step returns

@@ -35,6 +35,7 @@ class WaitResult(NamedTuple):
     error: BaseException | None = None
     records: Sequence[StepUpdate] = ()
     lazy: bool = False  # whether these records may wait until there is something else to write
+    let_go: Sequence[str] = ()  # the sleeps and signals that lost
 
 
 class First(NamedTuple):
@@ -174,7 +175,10 @@ class Timer(Pending):
 
 
 class NextTry(Pending):
-    """A step that is to be tried again later: it is written down already, and due in another attempt."""
+    """A step that is to be tried again later, in another attempt; or never, if its code has cut it off."""
+
+    def __init__(self, cut_off: StoredStep | None = None) -> None:
+        self.cut_off = cut_off
 
     def _find(self) -> WaitResult | None:
         """Not in this attempt."""
@@ -356,7 +360,10 @@ class FirstOf(Pending):
         if result is None:
             return None
         name = self._waits[index][0]
-        return WaitResult(First(name, result.value), result.error, [*result.records, *records])
+        lost = [key for at, (_, one) in enumerate(self._waits) if at != index for key in one.step_keys()]
+        return WaitResult(
+            First(name, result.value), result.error, [*result.records, *records], let_go=[*result.let_go, *lost]
+        )
 
     def opens(self) -> list[StepUpdate]:
         """All of them."""
