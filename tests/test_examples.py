@@ -135,7 +135,7 @@ SAID = {
         "['Ada is expected', 'Ada is expected']",
         "cancelled for None",
         "cancelled for Eve",
-        "step 'book hotel' failed (1 attempt): LookupError: no room",
+        "step 'book hotel' failed (1 attempt): no room",
     ],
     "schedules": [
         "each slot has one job: True",
