@@ -120,6 +120,12 @@ MUTANTS: tuple[Mutant, ...] = (
         [Change("workflow/step_run.py", "        await _remember_cut(execution, work, step)\n", "")],
     ),
     Mutant(
+        "flow-retry-keeps-the-cut",
+        "a workflow that is retried waits for ever for a step that the failure had cut off",
+        "tests/workflow/test_cut_off.py::test_what_was_cut_off_runs_again_when_the_workflow_is_retried_from_the_failure",
+        [Change("store/migrations/0001_jobs.sql", "(state = 'closed' and kind in ('step', 'transaction'))", "false")],
+    ),
+    Mutant(
         "flow-cause-of-the-first-run",
         "a failed step has a cause in the first run and none in a replay, and the code decides by it",
         "tests/workflow/test_cut_off.py::test_the_cause_of_a_failed_step_is_the_same_in_every_attempt",

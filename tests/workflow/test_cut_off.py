@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rowlock import Retry, Rowlock
+from rowlock import Filter, Retry, Rowlock
 from rowlock.errors import StepFailed
 from rowlock.testing import drain, travel
 from rowlock.workflow.context import Context
@@ -176,3 +176,34 @@ def test_the_cause_of_a_failed_step_is_the_same_in_every_attempt(app: Rowlock) -
     play(app, job)
 
     assert causes == [(None, None, "ValueError")] * 2
+
+
+def test_what_was_cut_off_runs_again_when_the_workflow_is_retried_from_the_failure(app: Rowlock) -> None:
+    began: list[bool] = []
+    fixed: list[bool] = []
+
+    async def slow() -> str:
+        began.append(True)
+        if not fixed:
+            await asyncio.Event().wait()
+        return "slow"
+
+    async def fails() -> str:
+        await auntil(lambda: began, what="the sibling has begun")
+        if not fixed:
+            raise ValueError("no")
+        return "fixed"
+
+    @app.workflow(name="w", retry=ONCE)
+    async def w(ctx: Context) -> list[str]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ctx.step(slow)), group.create_task(ctx.step(fails))]
+        return [task.result() for task in tasks]
+
+    job = w.enqueue()
+    drain(app)
+    assert job.record().state == "failed"
+    fixed.append(True)
+    assert app.jobs.retry(Filter(ids=[job.id])).changed == 1
+
+    assert play(app, job) == ["slow", "fixed"]

@@ -67,9 +67,8 @@ class Execution:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Future[None], Pending] = {}
         self._waited: Sequence[Pending] = ()  # when it came to rest
-        self._let_go: set[str] = (
-            set()
-        )  # sleeps and signals that the code waits for no more, unless it comes back to them
+        # Sleeps and signals that the code waits for no more, unless it comes back to them.
+        self._let_go: set[str] = set()
         self._owed: set[asyncio.Task[Any] | None] = set()  # a cancellation, where they wait next
         self._is_closed = False
         self._is_interrupted = False

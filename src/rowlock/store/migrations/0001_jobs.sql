@@ -364,7 +364,7 @@ create function rowlock.branch(key text) returns text
     return substring(key from '^(?:.*/)?');
 
 -- The steps from which a retry goes on: all but the one that has failed, and what the code did about that afterwards. What ran
--- beside it and failed, too, is left out with it, unless its branch went on. Children of one task are taken for those of one
+-- beside it and failed, too, or was cut off, is left out with it, unless its branch went on. Children of one task are taken for those of one
 -- map: what they made is kept, though they were started after the failure, and all that failed are run again.
 -- Children that had not ended were cancelled. If anything was undone, there is nothing to go on from: it starts over, as one that
 -- is to be run once more though all went well (`anew`). What it does then is not what it did, so its restarts are counted on:
@@ -412,7 +412,8 @@ create function rowlock.resumed(job uuid, folded json, anew boolean) returns set
         when kind = 'start' then true
         when kind in ('failure', 'undo') or (kind = 'child' and state = 'open') or is_failed then false
         when is_after and not is_sibling then false
-        when state = 'failed' and (is_beside or is_sibling) then exists (
+        when (state = 'failed' or (state = 'closed' and kind in ('step', 'transaction')))
+            and (is_beside or is_sibling) then exists (
             select from records as later
             where later.branch = compared.branch
                 and later.position > compared.position

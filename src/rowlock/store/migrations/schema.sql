@@ -783,7 +783,8 @@ AS $function$
         when kind = 'start' then true
         when kind in ('failure', 'undo') or (kind = 'child' and state = 'open') or is_failed then false
         when is_after and not is_sibling then false
-        when state = 'failed' and (is_beside or is_sibling) then exists (
+        when (state = 'failed' or (state = 'closed' and kind in ('step', 'transaction')))
+            and (is_beside or is_sibling) then exists (
             select from records as later
             where later.branch = compared.branch
                 and later.position > compared.position

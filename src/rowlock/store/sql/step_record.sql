@@ -3,7 +3,8 @@
 -- foreign key, a zombie's step was committed after its job had been run again and settled. A lock that others could share would
 -- let this statement wait for them, as for a step in a transaction whose connection is lost; a row that someone else has locked
 -- is skipped, so that it holds up nobody else's steps.
--- What gets on is not what its workers die of, nor what a fault blocks: with each step both are counted from zero. A step that is done is never written again, so sending this twice is safe.
+-- What gets on is not what its workers die of, nor what a fault blocks: with each step both are counted from zero. A step that is
+-- done is never written again, so sending this twice is safe.
 -- The arrays are read in a CTE of their own, as in job_settle.
 with sent as materialized (
     select

@@ -6,8 +6,8 @@
 -- One that waits for code because of a fault has its error, and the time when workflow_unblock makes it ready again.
 with sent as materialized (
     select
-        :ids::uuid[] as ids, :tokens::uuid[] as tokens, :delays::interval[] as delays, :failures::text[] as failures, :waits_for::text[] as waits_for,
-        :reasons::text[] as reasons, :parked::boolean[] as parked, :wakes_at::integer[] as wakes_at,
+        :ids::uuid[] as ids, :tokens::uuid[] as tokens, :delays::interval[] as delays, :failures::text[] as failures,
+        :waits_for::text[] as waits_for, :reasons::text[] as reasons, :parked::boolean[] as parked, :wakes_at::integer[] as wakes_at,
         :since::timestamptz[] as since, :undoing::boolean[] as undoing, :told::text[] as told
 ),
 mine as materialized (
@@ -45,7 +45,8 @@ mine as materialized (
 written as materialized (
     select
         array_agg(token) as tokens, array_agg(becomes) as becomes, array_agg(waits_for) as waits_for,
-        array_agg(reason) as reasons, array_agg(failure) as failures, array_agg(parked) as parks, array_agg(wakes_at) as wakes_at, array_agg(told) as told,
+        array_agg(reason) as reasons, array_agg(failure) as failures, array_agg(parked) as parks,
+        array_agg(wakes_at) as wakes_at, array_agg(told) as told,
         array_agg(case becomes
             when 'back' then rowlock.now() when 'timed' then due when 'delayed' then rowlock.now() + delay
             when 'waiting' then rowlock.now() + delay
