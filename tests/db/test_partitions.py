@@ -293,9 +293,9 @@ def test_a_reader_makes_dropping_give_up_soon_and_the_next_time_succeeds(
         keep_until(db, today + timedelta(days=3))
         assert kept(db) == [today + timedelta(days=3)]
 
-    assert drop_partitions(upkeep, SCHEMA) == [
-        f"history_{day:%Y%m%d}" for day in days(today, today + timedelta(days=2))
-    ]
+    dropped = drop_partitions(upkeep, SCHEMA)  # a week of events, too, on some days of the week
+    gone = days(today, today + timedelta(days=2))
+    assert [name for name in dropped if name.startswith("history")] == [f"history_{day:%Y%m%d}" for day in gone]
     assert kept(db) == [today + timedelta(days=3)]
 
 
@@ -319,8 +319,9 @@ def test_an_interrupted_detach_is_finished(upkeep: Session, url: str, db: Db, to
             db.execute(f"alter table rowlock.history detach partition rowlock.{name} concurrently")
     assert db.execute("select count(*) from pg_inherits where inhdetachpending").fetchone() == (1,)
 
-    assert drop_partitions(upkeep, SCHEMA) == [name]
+    dropped = drop_partitions(upkeep, SCHEMA)
 
+    assert [part for part in dropped if part.startswith("history")] == [name]
     assert today not in parts(db)
     assert db.execute("select to_regclass(%s)", [f"rowlock.{name}"]).fetchone() == (None,)
 
