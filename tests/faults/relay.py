@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,7 @@ class Relay:
                 fault.happened.set()
                 raise ConnectionResetError
             case Call(callback, after=False):
-                await asyncio.to_thread(callback)
-                fault.happened.set()
+                await asyncio.to_thread(_call, callback, fault)
             case Hole(everywhere, after=False):
                 self._dig(everywhere=everywhere)
                 fault.happened.set()
@@ -183,8 +183,7 @@ class Relay:
                 raise ConnectionResetError
             case Call(callback):
                 assert fault
-                await asyncio.to_thread(callback)
-                fault.happened.set()
+                await asyncio.to_thread(_call, callback, fault)
             case Hole(everywhere):
                 assert fault
                 self._dig(everywhere=everywhere)
@@ -216,3 +215,9 @@ class Relay:
             loop, over = asyncio.get_running_loop(), asyncio.Event()
             loop.call_later(self._proxy.latency / 2, over.set)
             await over.wait()
+
+
+def _call(callback: Callable[[], object], fault: Fault) -> None:
+    """In a thread to its end: whoever is called may end the client, and with it the task that waits for this."""
+    callback()
+    fault.happened.set()
