@@ -60,10 +60,10 @@ class Relay:
         self._flowing.set()  # whatever waits for the flow finds that there is nobody left
 
     async def closed(self) -> None:
-        """Wait until both sides are, and hear how: else asyncio may complain that nobody did."""
+        """Wait until both sides are, and hear how, whatever comes: else asyncio may complain that nobody did."""
         for side in (self._client, self._server):
             if side is not None:
-                with suppress(OSError):
+                with suppress(OSError, asyncio.CancelledError):  # the proxy may end meanwhile
                     await side.wait_closed()
 
     # Its life
